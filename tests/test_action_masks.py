@@ -211,7 +211,6 @@ TABLES: dict[str, dict[str, Any]] = {
 VECTORS: dict[str, dict[str, Any]] = {
     "kernel counts": {"learner": ut.GradientDescent(), "evidence": ut.KernelCounts()},
     "features": {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence()},
-    "landmarks": {"learner": ut.LeastSquares()},
     "imitation": {"learner": ut.Imitation(), "policy": ut.Softmax(), "distribution": ut.PointMass()},
 }
 

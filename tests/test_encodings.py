@@ -91,7 +91,7 @@ def test_an_image_is_its_pixels_row_by_row(first: bool) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (9, 13, 3), np.uint8)
     image = Image(9, 13, 3, channels_first=first)
     ours = image.features((), jnp.asarray(np.moveaxis(pixels, -1, 0) if first else pixels))
-    assert (image.num_features, image.image_shape, image.has_features) == (9 * 13 * 3, (9, 13, 3), False)
+    assert (image.num_features, image.image_shape) == (9 * 13 * 3, (9, 13, 3))
     np.testing.assert_allclose(ours, pixels.reshape(-1) / 255, rtol=1e-6)
 
 

@@ -64,14 +64,10 @@ class Odd(ut.PerAction):
 
 
 def player_of(family: Any, builder: Any, encoding: Encoding) -> Player:
-    """A player with a new network that has seen observations; no builder: that of least squares, with any weights."""
+    """A player with a new network that has seen observations."""
     states = type(encoding) in (OneHot, Hashed)
-    agent = Agent(family, ut.UCB(), encoding, 0.9, members=builder and builder.members)
-    if builder is None:
-        network: Any = ut.LeastSquares().build(agent, None).init(jax.random.key(0), jnp.asarray(SEEN), 3).network
-        network = dataclasses.replace(network, weights=jax.random.normal(jax.random.key(5), network.weights.shape))
-    else:
-        network = builder.init(jax.random.key(0), encoding, 3, family.num_outputs)
+    agent = Agent(family, ut.UCB(), encoding, 0.9, members=builder.members)
+    network = builder.init(jax.random.key(0), encoding, 3, family.num_outputs)
     network = network.observe(jnp.arange(3) if states else jnp.asarray(SEEN))
     shape, kind = ((), np.int32) if states else ((3,), np.float32)
     reading = Reading(lambda each: np.asarray(each, kind), ut.States(7), shape)
@@ -85,7 +81,7 @@ def asked(player: Player) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made", [(family, None, RandomFeatures(NUMBERS, 6)) for family in FAMILIES[:2]] + OF_NETWORKS)
+@pytest.mark.parametrize("made", OF_NETWORKS)
 def test_both_files_decide_as_the_run_does(made):
     player = player_of(*made)
     observations = asked(player)
@@ -158,7 +154,7 @@ def test_actions_that_are_arrays_leave_as_the_environment_takes_them(own):
 
 
 def test_the_readme_of_a_numpy_file_reads_it_without_this_package(tmp_path):
-    player = player_of(FAMILIES[1], None, RandomFeatures(NUMBERS, 6))
+    player = player_of(FAMILIES[1], ut.PerAction(width=4), RandomFeatures(NUMBERS, 6))
     content, _ = numpy_file(program_of(player), {"environment": "Numbers"})
     (tmp_path / "policy.npz").write_bytes(content)
     file = np.load(io.BytesIO(content))

@@ -28,7 +28,6 @@ from uppertail import (
     Gaussian,
     GaussianMixture,
     Gym,
-    LeastSquares,
     Settings,
     Stop,
     train,
@@ -949,7 +948,7 @@ def test_a_compiled_environment_needs_no_others_beside_it(environment: Any, word
 
 def test_a_categorical_asks_for_the_edges_that_it_cannot_know() -> None:
     with pytest.raises(InputError, match=r"range of the .* returns is not known, .* suggest low .* and high "):
-        train(Gym("CartPole-v1"), Categorical(), UCB(), Settings(seeds=1, episodes=2), learner=LeastSquares())
+        train(Gym("CartPole-v1", radius=0.1), Categorical(), UCB(), Settings(seeds=1, episodes=2))
 
 
 @pytest.mark.parametrize("compile_", ["auto", "never"])

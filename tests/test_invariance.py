@@ -1,6 +1,5 @@
 """Units, directions and zero points of observations and rewards change neither what is chosen nor what is learned."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from uppertail.agent import Agent
 from uppertail.defaults import Draft, Facts, decide
-from uppertail.encodings import RandomFeatures, Vector
+from uppertail.encodings import Preferences
 from uppertail.environments import Steps, random_steps
+from uppertail.training.method import Method, resolved
 from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
 
 TASKS = {name: ut.Gym(name) for name in ("CartPole-v1", "MountainCar-v0")}
@@ -58,28 +57,25 @@ def test_the_same_is_chosen(walks: dict[str, Steps], name: str, seen: Callable[.
     assert plan(name, changed) == plan(name, steps)
 
 
-@functools.cache
-def learned(paid: float) -> Callable[[float], np.ndarray]:
-    """From the unit of the observations to what least squares predicts after 64 transitions; one program."""
+def test_the_same_is_learned_in_other_units_of_observations() -> None:
+    """By the defaults: a network beside kernel counts. Units are powers of two, by which float32 multiplies exactly."""
     random, count = np.random.default_rng(0), 64
     here, after = random.normal(size=(2, count, 3)).astype(np.float32)
     action, over = jnp.asarray(random.integers(2, size=count)), jnp.asarray(random.uniform(size=count) < 0.1)
-    reward, chosen = paid * (here[:, 0] + np.asarray(action)), jnp.full(count, POLICY_CHOICE, jnp.int32)
-    builder, family = ut.LeastSquares(transitions=512), ut.Gaussian().fit(ReturnRange(-2.0 * paid, 3.0 * paid))
-    encoding = builder.encoding(RandomFeatures(Vector((-np.inf,) * 3, (np.inf,) * 3), 4, 1.0))
-    learner: Any = builder.build(Agent(family, ut.UCB(), encoding, 0.6), None)
+    reward, chosen = jnp.asarray(here[:, 0] + np.asarray(action)), jnp.full(count, POLICY_CHOICE, jnp.int32)
+    encoding = ut.Numbers((-np.inf,) * 3, (np.inf,) * 3).encoding(Preferences())
+    small = ut.Settings(rollout_steps=count, updates_per_rollout=1, batch_size=8, replay_size=count)
+    method, settings = resolved(Method(ut.Gaussian().fit(ReturnRange(-2.0, 3.0))), small, encoding)
+    learner = method.learns(method.encoding(encoding), settings)
 
     @jax.jit
     def predicted(here: Any, after: Any) -> Any:
-        data = Transition(here, action, jnp.asarray(reward), over, after, chosen)
+        data = Transition(here, action, reward, over, after, chosen)
         state, _ = learner.learn(jax.random.key(1), learner.init(jax.random.key(0), here[:1], 2), data, jnp.asarray(0))
-        return jax.vmap(state.network.outputs)(here)
+        return jax.vmap(lambda each: learner.agent.returns(state.network, each))(here)
 
-    return lambda unit: np.asarray(predicted(jnp.asarray(unit * here), jnp.asarray(unit * after)))
-
-
-def test_the_same_is_learned_in_other_units_of_observations() -> None:
-    plain = learned(1.0)(1.0)
-    assert np.ptp(plain[..., 0]) > 0.3, "something was learned"
-    for unit in (1_000.0, 1e-3):
-        np.testing.assert_allclose(learned(1.0)(unit), plain, rtol=1e-3, atol=1e-3)
+    plain, *others = (predicted(jnp.asarray(unit * here), jnp.asarray(unit * after)) for unit in (1.0, 1024.0, 2**-10))
+    assert np.ptp(plain.mean) > 0.3, "something was learned"
+    for other in others:
+        np.testing.assert_allclose(other.mean, plain.mean, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(other.std, plain.std, rtol=1e-4, atol=1e-4)

@@ -40,7 +40,6 @@ GRADIENTS = ut.GradientDescent()
 CASES = {
     "table": Case(ut.LeastSquares(), "states"),
     "certain table": Case(ut.LeastSquares(stochastic=False), "states"),
-    "landmarks": Case(ut.LeastSquares(transitions=512), "vectors", is_wide=False),
     "network beside counts": Case(GRADIENTS, "states", is_closed=False),
     "network": Case(GRADIENTS, "states", is_wide=False, is_closed=False, parts={"evidence": ut.NoEvidence()}),
     "network of vectors": Case(GRADIENTS, "vectors", is_wide=False, is_closed=False),
@@ -57,9 +56,8 @@ VALUES = [name for name in CASES if name != "imitation"]  # whose predictions ar
 
 
 def over(names: Iterable[str]) -> pytest.MarkDecorator:
-    """A test for each of these cases; landmarks take long to compile."""
-    slow = {"landmarks": [pytest.mark.slow]}
-    return pytest.mark.parametrize("name", [pytest.param(name, marks=slow.get(name, [])) for name in names])
+    """A test for each of these cases."""
+    return pytest.mark.parametrize("name", [*names])
 
 
 def test_every_learner_has_a_case() -> None:

@@ -1,6 +1,5 @@
 """Least squares against plain Python and float64 NumPy."""
 
-import dataclasses
 import math
 from typing import Any
 
@@ -20,12 +19,9 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Image, OneHot, RandomFeatures, Scalar, Thermometer, Vector
 from uppertail.errors import InputError
 from uppertail.learners import table
-from uppertail.learners.features import Solution
 from uppertail.learners.outcomes import NONE, Outcomes
-from uppertail.learners.regression import MOST
-from uppertail.learners.table import NOISE_COUNT
-from uppertail.learners.transitions import factors_of
-from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
+from uppertail.learners.table import MOST, NOISE_COUNT
+from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
 MEAN_PRIOR, SPREAD_PRIOR = 0.2, 0.05
@@ -119,10 +115,10 @@ def test_outcomes_are_added_in_place() -> None:
 # Targets, in float64
 
 
-def moments(family: ReturnDistribution[Any], vector: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarray]:
+def moments(family: ReturnDistribution[Any], vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of distributions by their coordinates, the last axis."""
     if isinstance(family, ut.Gaussian):
-        return vector[..., 0], np.maximum(vector[..., 1] ** (1 / power), family.terminal_std)
+        return vector[..., 0], np.maximum(np.sqrt(vector[..., 1]), family.terminal_std)
     if isinstance(family, ut.PointMass):
         return vector[..., 0], np.zeros(vector.shape[:-1])
     assert isinstance(family, ut.Categorical)
@@ -131,22 +127,15 @@ def moments(family: ReturnDistribution[Any], vector: np.ndarray, power: float) -
     return mean, np.sqrt(np.maximum(vector @ centers**2 - mean**2, 0))
 
 
-def backed_up(
-    family: ReturnDistribution[Any], after: np.ndarray, reward: float, terminated: bool, power: float, is_greedy: bool
-) -> np.ndarray:
-    """y of one transition, of coordinates [actions, outputs] at s'.
-
-    If `is_greedy`, the mean takes the greedy action, and the spread is what is left between it and the best bound.
-    """
-    mean, std = moments(family, after, power)
+def backed_up(family: ReturnDistribution[Any], after: np.ndarray, reward: float, terminated: bool) -> np.ndarray:
+    """y of one transition, of coordinates [actions, outputs] at s'."""
+    mean, std = moments(family, after)
     chosen = int(np.argmax(mean + BONUS * std))
-    greedy = int(np.argmax(mean)) if is_greedy else chosen
-    best = (np.max(mean + BONUS * std) - mean[greedy]) / BONUS
     if isinstance(family, ut.Gaussian):
-        mean_next, std_next = (0.0, family.terminal_std) if terminated else (mean[greedy], best)
-        return np.array([reward + DISCOUNT * mean_next, (DISCOUNT * std_next) ** power])
+        mean_next, std_next = (0.0, family.terminal_std) if terminated else (mean[chosen], std[chosen])
+        return np.array([reward + DISCOUNT * mean_next, (DISCOUNT * std_next) ** 2])
     if isinstance(family, ut.PointMass):
-        return np.array([reward + DISCOUNT * (0.0 if terminated else mean[greedy])])
+        return np.array([reward + DISCOUNT * (0.0 if terminated else mean[chosen])])
     assert isinstance(family, ut.Categorical)
 
     def shared(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
@@ -170,15 +159,15 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
     learner: Any = builder.build(agent_of(family, OneHot(STATES)), None)
     data = transitions(80, noise)
     start = np.asarray(learner.start, float)
-    start_square = float(np.sum(np.square(moments(family, start, 2.0))))
+    start_square = float(np.sum(np.square(moments(family, start))))
     values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
     states, actions, rewards, ends, nexts = (np.asarray(each) for each in data[:5])
     for _ in range(500):
         new, noises = values.copy(), []
         for state, action in np.ndindex(STATES, ACTIONS):
             own = np.flatnonzero((states == state) & (actions == action))
-            targets = np.stack([backed_up(family, values[nexts[i]], rewards[i], ends[i], 2.0, False) for i in own])
-            means, _ = moments(family, targets, 2.0)
+            targets = np.stack([backed_up(family, values[nexts[i]], rewards[i], ends[i]) for i in own])
+            means, _ = moments(family, targets)
             squares, count = np.sum((means - means.mean()) ** 2), len(own)
             noises.append(squares / count)
             variance = (squares + NOISE_COUNT * noisiest) / (count - 1 + NOISE_COUNT)
@@ -190,193 +179,6 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
     state = learned(learner, data)
     np.testing.assert_allclose(state.network.values, values, atol=2e-4)
     np.testing.assert_allclose(state.memory.noise, noisiest, rtol=1e-3)
-
-
-# Features
-
-
-def test_on_one_hot_features_it_is_the_table() -> None:
-    """With a lambda that noise does not raise, and standard deviations averaged in both."""
-    builder = ut.LeastSquares(
-        0.5, 0.1, 1.0, greedy_mean=False, spread_power=1.0, sweeps=1_000, tolerance=1e-7, transitions=512
-    )
-    data, units = transitions(80, reward_noise=0.0), np.eye(STATES, dtype=np.float32)
-    table = learned(builder.build(agent_of(GAUSSIAN, OneHot(STATES)), None), data)
-    vectors = data._replace(
-        observation=jnp.asarray(units[data.observation]), next_observation=jnp.asarray(units[data.next_observation])
-    )
-    encoding = Vector((0.0,) * STATES, (1.0,) * STATES)
-    dense = learned(builder.build(agent_of(GAUSSIAN, encoding), None), vectors)
-    outputs = jax.vmap(dense.network.outputs)(jnp.asarray(units))
-    np.testing.assert_allclose(outputs, table.network.values, atol=2e-4)
-    evidence = [jax.vmap(each.network.evidence) for each in (dense, table)]
-    np.testing.assert_allclose(evidence[0](jnp.asarray(units)), evidence[1](jnp.arange(STATES)), rtol=1e-4)
-
-
-@pytest.mark.parametrize(("family", "spread"), [(GAUSSIAN, 2.0), (CATEGORICAL, 2.0), (POINT_MASS, 2.0)], ids=str)
-def test_shared_features_are_weighted_by_ridge_regression(family: ReturnDistribution[Any], spread: float) -> None:
-    """At the fixed point, NumPy's ridge regression of the targets that the weights give is these weights."""
-    builder = ut.LeastSquares(spread, 0.5, 0.5, sweeps=1_000, tolerance=1e-7, transitions=512)
-    encoding = RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5)
-    random, data = np.random.default_rng(2), transitions(120)
-    points = random.uniform(size=(2, 120, 3)).astype(np.float32)
-    data = data._replace(observation=jnp.asarray(points[0]), next_observation=jnp.asarray(points[1]))
-    learner: Any = builder.build(agent_of(family, encoding), None)
-    state = learned(learner, data)
-    network, start = state.network, np.asarray(learner.start, float)
-    here, after = (np.asarray(jax.vmap(lambda x: encoding.features(network.encoder, x))(p), float) for p in points)
-    weights = np.asarray(network.weights, float)
-    low, high = (np.asarray(bound, float) for bound in (state.memory.low, state.memory.high))
-    values = np.clip(start + np.einsum("if,afo->iao", after, weights), low, high)
-    if isinstance(family, ut.Categorical):
-        values /= values.sum(axis=-1, keepdims=True)
-    rewards, ends = np.asarray(data.reward), np.asarray(data.terminated)
-    y = np.stack([backed_up(family, values[i], rewards[i], ends[i], 1.0, True) for i in range(len(rewards))])
-    np.testing.assert_allclose(low, np.minimum(y.min(axis=0), start), atol=1e-4)
-    np.testing.assert_allclose(high, np.maximum(y.max(axis=0), start), atol=1e-4)
-    prior = np.where(np.array(family.is_mean), 0.5, spread)
-    sample = random.uniform(size=3).astype(np.float32)
-    phi = np.asarray(encoding.features(network.encoder, jnp.asarray(sample)), float)
-    for action in range(ACTIONS):
-        own = np.asarray(data.action) == action
-        gram, sums = here[own].T @ here[own], here[own].T @ (y[own] - start)
-        for output, each in enumerate(prior):
-            theta = np.linalg.solve(gram + each * np.eye(12), sums[:, output])
-            np.testing.assert_allclose(weights[action, :, output], theta, atol=1e-3)
-        left = spread * phi @ np.linalg.solve(gram + spread * np.eye(12), phi) / (phi @ phi)
-        np.testing.assert_allclose(network.evidence(jnp.asarray(sample))[action], left, rtol=1e-3)
-
-
-@pytest.mark.parametrize("family", [ut.Gaussian(), ut.Quantile(quantiles=4)])
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-87.0, 0.0), (40.0, 50.0)])
-def test_the_start_of_vectors_lies_in_the_middle_of_the_returns_and_its_bound_above_all(
-    family: ReturnDistribution[Any], low: float, high: float
-) -> None:
-    fitted = family.fit(ReturnRange(low, high))
-    vector = Vector((0.0,) * 3, (1.0,) * 3)
-    learner: Any = ut.LeastSquares().build(agent_of(fitted, RandomFeatures(vector, 12, 0.5)), None)
-    start = learner.distribution(learner.start)
-    assert fitted.mean(start) == pytest.approx((low + high) / 2, rel=1e-5)
-    assert fitted.mean(start) + 2 * fitted.std(start) > high
-    table: Any = ut.LeastSquares().build(agent_of(fitted, OneHot(3)), None)
-    assert fitted.mean(table.distribution(table.start)) == pytest.approx(0.0, abs=1e-5)
-
-
-@pytest.mark.slow
-def test_what_was_never_seen_gets_the_unit_of_the_first_reward() -> None:
-    """A distribution that is fitted anew has another start, which a run that has begun takes over."""
-    builder: Any = ut.LeastSquares(transitions=512)
-    encoding = builder.encoding(RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5))
-    guessed, fitted = (
-        builder.build(agent_of(ut.Gaussian().fit(ReturnRange(0.0, high)), encoding), None) for high in (0.0, 300.0)
-    )
-    points = np.random.default_rng(2).uniform(size=(8, 3)).astype(np.float32)
-    data = transitions(8)._replace(observation=jnp.asarray(points), next_observation=jnp.asarray(points))
-    state = fitted.refitted(guessed, guessed.init(jax.random.key(0), data.observation[:1], ACTIONS))
-    state, _ = jax.jit(fitted.learn)(jax.random.key(1), state, data, jnp.asarray(0))
-    np.testing.assert_allclose(state.network.start, fitted.start)
-    np.testing.assert_allclose(fitted.start[0], 150.0)
-
-
-@pytest.mark.slow
-def test_a_constant_in_all_rewards_changes_no_vectors_spread_or_order() -> None:
-    """All means rise by the constant's return, 5 / (1 - discount), also where nothing was seen; spreads stay."""
-    builder: Any = ut.LeastSquares(transitions=512)
-    random, data = np.random.default_rng(2), transitions(120)
-    points = random.uniform(size=(2, 120, 3)).astype(np.float32)
-    data = data._replace(
-        observation=jnp.asarray(points[0]), next_observation=jnp.asarray(points[1]), terminated=jnp.zeros(120, bool)
-    )
-    outputs, asked, rise = [], jnp.asarray(random.uniform(-1, 3, size=(40, 3)), jnp.float32), 5 / (1 - DISCOUNT)
-    for constant, low, high in ((0.0, 0.0, 2.0), (5.0, rise, 2.0 + rise)):
-        encoding = builder.encoding(RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5))
-        learner = builder.build(agent_of(ut.Gaussian().fit(ReturnRange(low, high)), encoding), None)
-        learner = dataclasses.replace(learner, sweeps=1_000, tolerance=1e-6)
-        state = learned(learner, data._replace(reward=data.reward + constant))
-        outputs.append(np.asarray(jax.vmap(state.network.outputs)(asked)))
-    np.testing.assert_allclose(outputs[1] - outputs[0], np.broadcast_to([rise, 0.0], outputs[0].shape), atol=1e-3)
-
-
-@pytest.mark.parametrize("power", [1.0, 2.0])
-def test_beside_a_greedy_mean_the_spread_is_what_is_left_to_the_bound(power: float) -> None:
-    """Means 1 and 0 and spreads 0.1 and 2 at s': the bound is max(1.1, 2), so the spread is 2 - 1; and 0 at the end."""
-    builder = ut.LeastSquares(greedy_mean=True, spread_power=power)
-    learner: Any = builder.build(agent_of(GAUSSIAN, OneHot(STATES)), None)
-    values = jnp.array([[[1.0, 0.1**power], [0.0, 2.0**power]]] * 2)
-    data = transitions(2)._replace(reward=jnp.array([0.5, 0.5]), terminated=jnp.array([False, True]))
-    targets = learner.targets(jax.random.key(0), values, data.reward, data.terminated)
-    terminal = (DISCOUNT * GAUSSIAN.terminal_std) ** power
-    np.testing.assert_allclose(targets, [[0.5 + DISCOUNT, DISCOUNT**power], [0.5, terminal]], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("family", "power", "start"),
-    [
-        (GAUSSIAN, 1.0, [0.0, 0.3 * math.log(1 + math.e)]),  # its scale is 1
-        (GAUSSIAN, 2.0, [0.0, (0.3 * math.log(1 + math.e)) ** 2]),
-        (POINT_MASS, 1.0, None),
-        (CATEGORICAL, 1.0, None),
-    ],
-    ids=str,
-)
-def test_a_start_width_narrows_only_a_spread_beside_a_mean(
-    family: ReturnDistribution[Any], power: float, start: list[float] | None
-) -> None:
-    agent = agent_of(family, OneHot(STATES))
-    whole: Any = ut.LeastSquares(start_width=1.0, spread_power=power).build(agent, None)
-    narrow: Any = ut.LeastSquares(start_width=0.3, spread_power=power).build(agent, None)
-    expected = whole.start if start is None else start
-    np.testing.assert_allclose(narrow.start, expected, rtol=1e-5)
-
-
-def test_predictions_are_believed_only_within_the_targets_of_the_sweep_before() -> None:
-    """Rewards of 0 or 1, and weights that extrapolate far beyond: targets of 1 + discount at most."""
-    encoding = RandomFeatures(Vector((0.0,) * 3, (1.0,) * 3), 12, 0.5)
-    learner: Any = ut.LeastSquares(greedy_mean=False, transitions=512).build(agent_of(GAUSSIAN, encoding), None)
-    points = jnp.asarray(np.random.default_rng(2).uniform(size=(2, 120, 3)), jnp.float32)
-    data = transitions(120)._replace(observation=points[0], next_observation=points[1])
-    state = learned(learner, data._replace(reward=(data.reward > 0.5).astype(jnp.float32)))
-    wild = jnp.where(state.network.weights > 0, 1e3, -1e3)
-    one, zero = jnp.ones(2), jnp.zeros(())
-    for bound, highest in ((one, 1.0 + DISCOUNT), (1e9 * one, 100.0)):
-        before = Solution(wild, zero, zero, -bound, bound, jnp.zeros((), jnp.int32))
-        found = learner.sums(jax.random.key(3), before, state.memory.transitions)
-        assert (float(found.high[0]) > 1.0 + DISCOUNT + 1e-4) == (highest > 2) and float(found.high[0]) > 1.0
-
-
-def test_rounding_in_a_sum_of_features_leaves_finite_factors() -> None:
-    """One state again and again: rounding errors make the least eigenvalue negative, beyond the usual lambda."""
-    unit = np.ones(20, np.float32) / np.sqrt(np.float32(20))
-    gram = 1e4 * np.outer(unit, unit) - 0.05 * np.eye(20, dtype=np.float32)  # 5e-6 of its trace
-    factors = np.asarray(factors_of(jnp.asarray(gram, jnp.float32)[None], jnp.asarray(1e-3)))
-    assert np.isfinite(factors).all()
-
-
-class Slope(gymnasium.Env[Any, Any]):
-    """Climbs from 0 to 5 against the wind: the top pays 1, the foot ends the episode."""
-
-    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.place = 0.0
-        return np.array([self.place], np.float32), {}
-
-    def step(self, action: Any) -> Any:
-        self.place += 2.0 * action - 1.0 - 0.1 * self.np_random.random()
-        top = self.place >= 5
-        return np.array([self.place], np.float32), float(top), top or self.place <= -3, False, {}
-
-
-@pytest.mark.slow
-def test_on_numbers_it_does_not_walk_to_and_fro_where_it_knows_the_way() -> None:
-    """With a spread that does not pay for what the mean loses, 58 of 60 episodes ended at the time limit."""
-    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Slope(), 30), id="Slope", success=1.0)
-    settings = [ut.Settings(seeds=1, seed=seed, episodes=100) for seed in (100, 101, 102)]
-    runs = [ut.train(builder, settings=each, learner=ut.LeastSquares()) for each in settings]
-    returns = [run.record.episodes[0].returns for run in runs]
-    assert np.mean(np.concatenate([each[60:] for each in returns])) > 0.6  # 0.8 and more in the runs of decision 18
 
 
 class Grid(gymnasium.Env[Any, Any]):
@@ -438,14 +240,14 @@ def test_the_defaults_solve_small_environments_and_keep_them(environment: Any) -
 # Bad input
 
 
-@pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "spread_power"])
+@pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "tolerance"])
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_a_lambda_is_above_0(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name} is {value}: use a finite number above 0"):
         ut.LeastSquares(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "spread_power"])
+@pytest.mark.parametrize("name", ["spread_prior_count", "mean_prior_count", "tolerance"])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_lambda_is_finite(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name} is {value}: use a finite number"):
@@ -464,11 +266,19 @@ def test_settings_of_gradients_mean_nothing_to_it(given_: dict[str, Any]) -> Non
         ut.train(ut.Chain(3), settings=ut.Settings(**given_), learner=ut.LeastSquares())
 
 
-@pytest.mark.parametrize("encoding", [Image(8, 8, 1), Scalar(5), Thermometer(5)], ids=str)
-def test_images_and_states_as_numbers_need_gradients(encoding: Any) -> None:
-    with pytest.raises(
-        InputError, match=rf"^The observations enter as {type(encoding).__name__}, whose features are le"
-    ):
+VECTOR = Vector((0.0,) * 3, (1.0,) * 3)
+
+
+OTHERS = Image(8, 8, 1), Scalar(5), Thermometer(5), VECTOR, RandomFeatures(VECTOR)
+
+
+@pytest.mark.parametrize("encoding", OTHERS, ids=lambda each: type(each).__name__)
+def test_what_is_no_state_needs_gradients(encoding: Any) -> None:
+    """The sentence names a way out for each: of numbers states can be made."""
+    numbers = "numbers stay numbers here: leave --learner out .* --env.features hashed or --env.radius 0.1; a run by"
+    other = f"observations enter as {type(encoding).__name__}: leave --learner out, or make states of them"
+    words = numbers if isinstance(encoding, Vector | RandomFeatures) else other
+    with pytest.raises(InputError, match=f"^Least squares learns tables, but {words}"):
         ut.LeastSquares().build(agent_of(GAUSSIAN, encoding), None)
     usual = usual_learner(GAUSSIAN, ut.UCB(), encoding)
     assert isinstance(usual.value, ut.GradientDescent)
@@ -540,7 +350,7 @@ def test_what_was_never_seen_starts_in_the_unit_of_the_first_reward(family: Any,
     seen = rollout([(0, 0, 0.0, False, 0), (0, 1, 0.0, True, 0)])
     state = now.refitted(before, learned(before, seen, rollouts=1))
     after, metrics = jax.jit(now.learn)(jax.random.key(0), state, seen, jnp.asarray(1))
-    start = now.distribution(now.start)
+    start = now.coordinates.distribution(now.start)
     mean, std = moments_of(other, after.network, 1)
     np.testing.assert_allclose(mean, other.mean(start), rtol=1e-5)
     np.testing.assert_allclose(std, other.std(start), rtol=1e-5)

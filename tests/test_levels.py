@@ -280,7 +280,7 @@ def test_levels_that_are_given_stay() -> None:
 def test_commands_know_the_environments_own_actions(tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
     pytest.importorskip("pygame", reason="Gymnasium draws with pygame: install uppertail[watch]")
     monkeypatch.chdir(tmp_path)
-    arguments = ["--env.id", "MountainCarContinuous-v0", "--env.max_episode_steps", "40", "--learner", "LeastSquares"]
+    arguments = ["--env.id", "MountainCarContinuous-v0", "--env.max_episode_steps", "40"]
     arguments += ["--seeds", "1", "--steps", "400", "--checkpoint_every", "200", "--record", "distributions"]
     assert main(["train", "--env", "Gym", *arguments, "--out", "run"]) == 0
     assert "An action is a number in [-1, 1], cut into 3 levels (--env.levels 5 for more)." in capsys.readouterr().err

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from uppertail import UCB, RiskyArm
+from uppertail import UCB, LeastSquares, RiskyArm
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
+from uppertail.errors import InputError
 from uppertail.networks import Network, NetworkBuilder
-from uppertail.parts import PARTS
+from uppertail.parts import PARTS, SETTLED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +120,10 @@ BAD = {
     "epsilon": ("--adam_epsilon 0", "adam_epsilon is 0.0: use a number above 0."),
     "removed": ("--learner NearestNeighbors", "The learner NearestNeighbors was removed: leave --learner out"),
     "setting of what was removed": ("--learner NearestNeighbors --learner.reach 2", "removed: leave --learner out"),
+    "setting of an earlier version": (
+        "--learner LeastSquares --learner.transitions 512",
+        "LeastSquares has no setting transitions any more: leave it out; a run with it needs the version of uppertail",
+    ),
     "misspelled": ("--discuont 3", "There is no option --discuont. Did you mean --discount?"),
     "setting of the usual network": ("--width 3", "There is no option --width. Did you mean --network.width?"),
     "setting of the environment": ("--length 3", "There is no option --length. Did you mean --env.length?"),
@@ -130,6 +135,16 @@ def test_a_part_that_cannot_be_gets_a_sentence_and_leaves_nothing(case, own, tmp
     arguments, sentence = BAD[case]
     assert sentence in refused(["train", *arguments.split(), "--env.length", "2", "--out", "out"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_an_earlier_version_may_have_settings_that_asked_for_nothing(tmp_path):
+    """config.yaml has all settings of a learner that was given, with their defaults."""
+    file, settings = tmp_path / "config.yaml", {**SETTLED["LeastSquares"], "stochastic": True}
+    file.write_text(yaml.safe_dump({"learner": "LeastSquares", **{f"learner.{k}": v for k, v in settings.items()}}))
+    assert parse_request(["--config", str(file)]).built.learner == LeastSquares(stochastic=True)
+    file.write_text("learner: LeastSquares\nlearner.start_width: 1.0")
+    with pytest.raises(InputError, match="LeastSquares has no setting start_width any more: leave it out; a run with"):
+        parse_request(["--config", str(file)])
 
 
 def test_what_is_asked_for_reaches_the_parts(own):

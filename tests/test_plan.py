@@ -104,6 +104,22 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(capsys: pytest.CaptureFixtu
     assert not Path("runs").exists()
 
 
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["--learner", "LeastSquares"], "Least squares learns tables, but numbers stay numbers here: leave --learner"),
+        (["--policy", "PosteriorSampling"], "PosteriorSampling draws by the standard errors of a table"),
+    ],
+    ids=["learner", "policy"],
+)
+def test_what_is_for_tables_is_refused_before_a_run_of_numbers(asked: list[str], words: str, refused: Any) -> None:
+    """In a dry run, too; and of cells it is a table."""
+    shown = refused(["train", "--env", "RichChain", "--env.length", "3", "--seeds", "1", *asked, "--dry-run"])
+    assert words in shown and "--env.radius 0.1" in shown
+    assert main(["train", "--env", "RichChain", "--env.radius", "0.1", "--env.length", "3", *asked, "--dry-run"]) == 0
+
+
 def test_a_narrow_terminal_shows_the_values_of_a_plan(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

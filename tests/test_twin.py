@@ -147,7 +147,7 @@ def test_the_start_lies_in_the_middle_of_the_returns_with_its_bound_above_the_be
 
 @pytest.mark.slow
 def test_the_car_climbs_by_the_defaults() -> None:
-    """The worst of ten other seeds has -106 there (docs/evidence.md); landmarks had -124."""
+    """The worst of ten other seeds has -106 there (docs/evidence.md)."""
     result = ut.train(ut.Gym("MountainCar-v0"), settings=ut.Settings(seeds=1, seed=7919, episodes=100))
     record = result.record
     assert record.asked["learner"]["name"] == "GradientDescent" and record.asked["evidence"]["name"] == "KernelCounts"

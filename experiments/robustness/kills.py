@@ -35,7 +35,7 @@ RUNS = {
     "table": (f"{CHAIN} --learner LeastSquares", 98_304, 1_024),
     "growing_range": (f"{CRUMBS} --num_envs 2", 4_096, 512),
     "environments": (f"{CAR} {NETWORK} --learner GradientDescent --num_envs 4 --rollout_steps 16", 4_096, 1_024),
-    "landmarks": (f"{CAR} --learner LeastSquares --env.action_repeat 4", 8_192, 2_048),
+    "kernel_counts": (f"{CAR} --env.action_repeat 4", 4_096, 1_024),
     "networks": (f"{CHAIN} {NETWORK}", 32_768, 1_024),
     "imitation": (f"{CHAIN} {NETWORK} --learner Imitation --distribution PointMass --policy Softmax", 16_384, 1_024),
 }

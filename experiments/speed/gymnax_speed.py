@@ -3,9 +3,8 @@
 Usage: python -m experiments.speed.gymnax_speed [--out results/gymnax_speed.json] [--turns 3] [--steps 20000]
 
 Needs `uppertail[gymnax]` and `pip install rejax`. *Equal load*: rejax's DQN and a Gaussian by gradient descent have the
-same two hidden layers of 64 on the car's two numbers, and one update of 32 transitions per 4 steps of each seed. The
-last row is what `uppertail train` does by default: it takes each action for several steps, which all count. All take
-turns, and medians count; compilation does not.
+same two hidden layers of 64 on the car's two numbers, and one update of 32 transitions per 4 steps of each seed. All
+take turns, and medians count; compilation does not.
 """
 
 import statistics
@@ -72,15 +71,11 @@ def ours(builder: ut.Gymnax, parts: dict[str, Any], seeds: int, steps: int, **se
 
 def measure(seeds: int, steps: int, turns: int) -> dict[str, Any]:
     """The median rate of each, in environment steps of all seeds per second."""
-    plain, least_squares = ut.Gymnax(ID, features="scaled", scaling="running"), {"learner": ut.LeastSquares()}
+    plain = ut.Gymnax(ID, features="scaled", scaling="running")
     equal = {"learner": ut.GradientDescent(), "evidence": ut.NoEvidence(), "network": ut.PerAction(WIDTH, 2)}
     who = {
         "rejax DQN, equal load": rejax_dqn(seeds, steps),
         "Gaussian by gradient descent, equal load": ours(plain, equal, seeds, steps, batch_size=BATCH),
-        "least squares, an action for each step": ours(
-            ut.Gymnax(ID, scaling="running", action_repeat=1), least_squares, seeds, steps // 10
-        ),
-        "least squares, by default": ours(ut.Gymnax(ID, scaling="running"), least_squares, seeds, steps // 10),
     }
     rates: dict[str, list[float]] = {name: [] for name in who}
     for _ in range(turns):

@@ -1,4 +1,4 @@
-"""Runs of least squares by the defaults: tables, vectors, and tables with chance."""
+"""Runs of least squares by the defaults: tables without chance and with it."""
 
 import json
 import statistics
@@ -16,14 +16,8 @@ TASKS = {
     "deep_sea_20": ("DeepSea 20", "DeepSea-20"),
     "deep_sea_50": ("DeepSea 50", "DeepSea-50"),
     "deep_sea_100": ("DeepSea 100", None),
-    "rich_chain_20": ("RichChain 20, 32 numbers", 20),
-    "rich_chain_50": ("RichChain 50, 64 numbers", 50),
-    "rich_chain_100": ("RichChain 100, 128 numbers", 100),
 }
-"""Name, and the result of optimistic dynamic programming on the table behind it; of RichChain the number that was
-reported, for which there is no stored result."""
-
-VECTORS = {"mountain_car": "MountainCar-v0", "cart_pole": "CartPole-v1", "acrobot": "Acrobot-v1"}
+"""Name, and the result of optimistic dynamic programming on the table behind it."""
 
 METHODS = {
     "gaussian": "Gaussian, UCB",
@@ -71,61 +65,16 @@ def solved() -> list[list[str]]:
     return rows
 
 
-def _of_table(table: str | int | None) -> str:
+def _of_table(table: str | None) -> str:
     """The median first success of a table."""
-    if isinstance(table, str):
-        return number(median_episode(read(f"optimistic_table/{table}-spread.json")["first_success_episode"]))
-    return "-" if table is None else str(table)
+    if table is None:
+        return "-"
+    return number(median_episode(read(f"optimistic_table/{table}-spread.json")["first_success_episode"]))
 
 
 def _of_others(episodes: list[int]) -> str:
     told = [f"{episode:,}" for episode in episodes]
     return " to ".join((told[0], told[-1])) if len(told) > 2 else ", ".join(told) or "-"
-
-
-def vectors() -> list[list[str]]:
-    """Mean returns along runs on Gymnasium's own environments: the median seed, and the worst."""
-    rows = [["environment", "episodes 31-100", "episodes 51-100", "last ten", "greedy, at the end", "steps/s"]]
-    for task, name in VECTORS.items():
-        if run := _read(HERE / f"{task}-gaussian.json"):
-            tens = run["mean_return_by_tens"]
-            means = [[statistics.mean(seed[first:]) for seed in tens] for first in (3, 5, -1)]
-            rows.append([
-                name, *(_median_and_worst(values) for values in (*means, run["final_greedy_return"])),
-                f"{run['steps_per_second']:,.0f}",
-            ])  # fmt: skip
-    return rows
-
-
-ABLATIONS = {
-    "gaussian": "as it is",
-    "wide_start": "the Gaussian's own start (`start_width` 1)",
-    "small_lambda": "a small lambda for the spread, too (`spread_prior_count` 1e-3)",
-    "policy_mean": "the mean by the policy's next action (`greedy_mean` false)",
-    "one_sweep": "one sweep (`sweeps` 1)",
-    "thompson": "draws in place of the bound (`Thompson`)",
-    "optimistic_value_narrow": "no spread: an optimistic value, from the same bound",
-    "optimistic_value": "no spread: an optimistic value, from 2.6 ranges",
-    "value_epsilon_greedy": "no spread: a value, random actions (`EpsilonGreedy`)",
-    "steps_of_adam": "steps in place of the solution (`GradientDescent`, random features)",
-}
-
-
-def ablations() -> list[list[str]]:
-    """What each part of least squares on vectors is worth, on the first three seeds."""
-    rows = [["least squares on vectors", "RichChain 20: first success, each seed", "MountainCar: episodes 51-100"]]
-    for method, shown in ABLATIONS.items():
-        folder = HERE if method == "gaussian" else HERE / "ablations"
-        chain, car = (_read(folder / f"{task}-{method}.json") for task in ("rich_chain_20", "mountain_car"))
-        if chain and car:
-            first = ["never" if each is None else str(each) for each in chain["first_success_episode"][:3]]
-            means = [f"{statistics.mean(seed[5:]):.0f}" for seed in car["mean_return_by_tens"][:3]]
-            rows.append([shown, ", ".join(first), ", ".join(means)])
-    return rows
-
-
-def _median_and_worst(values: list[float]) -> str:
-    return f"{statistics.median(values):.0f} ({min(values):.0f})"
 
 
 def _with_chance(task: str, method: str) -> dict[str, Any] | None:

@@ -49,8 +49,6 @@ def compiled() -> list[list[str]]:
     told = {
         "rejax DQN, equal load": "DQN of [rejax](https://github.com/keraJLi/rejax) 0.1",
         "Gaussian by gradient descent, equal load": "a Gaussian by gradient descent, equal load",
-        "least squares, an action for each step": "least squares, `--env.action_repeat 1`",
-        "least squares, by default": "least squares: an action lasts 8 steps, which all count",
     }
     rates = read("gymnax_speed.json")["rates"]
     turns = {name: f"({min(each['turns']):,.0f} to {max(each['turns']):,.0f})" for name, each in rates.items()}

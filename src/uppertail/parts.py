@@ -116,8 +116,17 @@ PARTS = {
 PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
 """The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
 
-REMOVED = {"NearestNeighbors": "leave --learner out (a network learns from numbers), or use LeastSquares"}
+REMOVED = {"NearestNeighbors": "leave --learner out (a network learns from numbers)"}
 """What to do in place of kinds that earlier versions had."""
+
+SETTLED: dict[str, dict[str, Any]] = {
+    "LeastSquares": {
+        **dict.fromkeys(("spread_prior_count", "mean_prior_count", "sweeps", "tolerance")),
+        **dict.fromkeys(("start_width", "greedy_mean", "spread_power")),
+        "transitions": 16_384,
+    }
+}
+"""Values of settings, by kind, that files of earlier versions have and that ask for nothing that differs now."""
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ import docstring_parser
 
 from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, nearest, printable, short_text
-from uppertail.parts import ELSEWHERE, PARTS, PRESETS, class_named, name_of
+from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, name_of
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
@@ -146,6 +146,9 @@ def parse(
                 given.setdefault(f"{part}.{setting}", preset[name])
     known, values = {**options, **settings}, dict[str, Any]()
     for name, value in given.items():
+        part, _, setting = name.partition(".")
+        if part in classes and (setting, value) in SETTLED.get(classes[part].__name__, {}).items():
+            continue
         if name in known:
             values[name] = _converted(name, value, known[name])
         elif name not in parts:
@@ -230,6 +233,9 @@ def _unknown(
         hint = nearest(name.replace("-", "_"), shown, 1, dashes, shown)
         return f"There is no option {dashes}{printable(name)}.{hint or f' `{program} --help` lists them.'}"
     kind = classes[part].__name__
+    if setting in SETTLED.get(kind, {}):
+        needs = "a run with it needs the version of uppertail that made it"
+        return f"{kind} has no setting {setting} any more: leave it out; {needs}."
     hint = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.") or (
         f" `{program} --{part}.help {kind}` lists its settings; to set those of another class, name it, too, with "
         f"--{part}."

@@ -30,7 +30,7 @@ IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid h
 MOST_JUDGED = 32  # numbers; beyond it none is judged idle, since time grows with the square
 ROUNDING = 1e-6  # share of the largest value below which what a regression leaves is rounding
 
-MOVED, LONGEST = 0.95, 8  # standard deviations by which an action may change what it controls; its longest, in steps
+MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
 

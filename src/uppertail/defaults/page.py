@@ -32,8 +32,7 @@ holds and all is chosen anew; only limits, seeds and logs may differ.
 
 ## The rules
 
-They are asked in this order; a later one for the same setting may change it. Constants are in
-`src/uppertail/defaults/`.
+They are asked in this order. Constants are in `src/uppertail/defaults/`.
 """
 
 RETURNS = """
@@ -50,7 +49,7 @@ LEARNERS = """
 ## What belongs to a learner
 
 Settings that are null get these values, by the kind of observations. A learner of your own has its own
-(`LearnerBuilder.filled`, `rollout_steps`, `usual`).
+(`LearnerBuilder.rollout_steps`, `usual`).
 
 | learner | setting | states | vectors | images |
 | --- | --- | --- | --- | --- |
@@ -82,23 +81,20 @@ def _rows() -> Iterator[str]:
     for kind in PARTS["learner"].classes.values():
         of_kinds = [_settings(kind(), encoding) for encoding in kinds]
         for name in dict.fromkeys(name for each in of_kinds for name in each):
-            shown = [str(each.get(name, "-")) if each["has"] else "-" for each in of_kinds]
-            if name != "has":
-                yield f"| {' | '.join([kind.__name__, f'`{name}`', *shown])} |"
+            shown = [str(each.get(name, "-")) for each in of_kinds]
+            yield f"| {' | '.join([kind.__name__, f'`{name}`', *shown])} |"
 
 
 def _settings(learner: LearnerBuilder, encoding: Encoding) -> dict[str, object]:
-    """What is open with a learner, as it has it for such observations."""
-    filled = vars(learner.filled(encoding))
-    own = {f"learner.{name}": filled[name] for name, value in vars(learner).items() if value is None}
-    own.pop("learner.stochastic", None)
+    """What is open with a learner, as it has it for such observations; nothing if it cannot learn from them."""
+    if not (encoding.is_one_hot or learner.uses_gradients):
+        return {}
     usual = {"rollout_steps": learner.rollout_steps(encoding), **learner.usual(encoding)}
     if learner.uses_gradients:
         evidence = learner.evidence(None, encoding)
         usual = {"evidence": evidence, **{f"evidence.{name}": each for name, each in vars(evidence).items()}, **usual}
         usual |= evidence.usual
-    usual = {name: type(each).__name__ if dataclasses.is_dataclass(each) else each for name, each in usual.items()}
-    return {"has": encoding.has_features or learner.uses_gradients, **own, **usual}
+    return {name: type(each).__name__ if dataclasses.is_dataclass(each) else each for name, each in usual.items()}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
 REPEATED = 0.4  # share of the distinct observations that must come again
-LONGEST_BY_NETWORK = 4  # steps of an action at most, where a network learns
 SHOWN = 8  # numbers that a note names
 
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
@@ -66,12 +65,18 @@ class Draft:
         return self.space.encoding(self.builder.preferences)
 
     @property
+    def usual(self) -> Choice:
+        """The learner if it is open, for observations as they enter by what is chosen so far."""
+        return usual_learner(self.family, self.policy, self.encoding, self.of_gradients)
+
+    @property
     def vectors(self) -> VectorBuilder | None:
         """The builder, if its observations are numbers, and the learner tells near ones from far ones."""
-        if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers) or self.learner is None:
+        if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers):
             return None
-        if self.learner.uses_gradients:
-            evidence = self.evidence or self.learner.evidence(self.network, self.encoding)
+        learner = self.learner or self.usual.value
+        if learner.uses_gradients:
+            evidence = self.evidence or learner.evidence(self.network, self.encoding)
             return self.builder if evidence.by_row else None
         return self.builder if self.builder.radius is None else None
 
@@ -108,7 +113,7 @@ class Draft:
 def usual_learner(
     family: ReturnDistribution[Any], policy: ExplorationPolicy, encoding: Encoding, of_gradients: Sequence[str] = ()
 ) -> Choice:
-    """Least squares wherever it can; a part or setting of gradient descent that is given asks for gradient descent."""
+    """Least squares for tables; a part or setting of gradient descent that is given asks for gradient descent."""
     by_gradients = GradientDescent()
     if of_gradients:
         return Choice(by_gradients, f"{of_gradients[0]} is given, which only gradient descent uses")
@@ -116,13 +121,9 @@ def usual_learner(
         return Choice(by_gradients, f"the parameters of {type(family).__name__} cannot be averaged")
     if policy.needs_members:
         return Choice(by_gradients, f"{type(policy).__name__} needs a network with members")
-    if not encoding.has_features:
-        return Choice(by_gradients, "the features of these observations have to be learned")
-    return Choice(LeastSquares(), "it learns from states and numbers at once, without step sizes")
-
-
-def _learner(facts: Facts, draft: Draft) -> Choice:
-    return usual_learner(draft.family, draft.policy, draft.encoding, draft.of_gradients)
+    if not encoding.is_one_hot:
+        return Choice(by_gradients, "observations are no states, so a network learns")
+    return Choice(LeastSquares(), "it learns from states at once, without step sizes")
 
 
 def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
@@ -153,13 +154,8 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     return Choice("auto", f"{seen}, so they stay numbers", True)
 
 
-def _network(facts: Facts, draft: Draft) -> Choice | None:
-    by_network = GradientDescent()
-    if not draft.vectors or not isinstance(draft.learner, LeastSquares) or draft.policy.posterior:
-        return None
-    if not by_network.evidence(None, draft.encoding).by_row or draft.family.rescaling(draft.family) is None:
-        return None
-    return Choice(by_network, "numbers stay numbers, so a network learns, beside counts of what was seen nearby")
+def _learner(facts: Facts, draft: Draft) -> Choice:
+    return draft.usual
 
 
 def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
@@ -170,17 +166,17 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if not draft.builder.can_repeat:
         return Choice(1, "a vector environment is used as it is")
     steps = facts.steps_of_an_action(draft.left_out)
-    steps = min(steps, LONGEST_BY_NETWORK) if isinstance(draft.learner, GradientDescent) else steps
     return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
 
 
 def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
-    cells = isinstance(draft.builder, VectorBuilder) and draft.builder.radius is not None
-    if not isinstance(draft.learner, LeastSquares) or not draft.encoding.is_one_hot or cells:
+    if not isinstance(draft.learner, LeastSquares) or not draft.encoding.is_one_hot:
         return None
+    if isinstance(draft.builder, VectorBuilder) and draft.builder.radius is not None:
+        return Choice(False, "observations of one cell differ anyway")
     repeated, different = facts.chance(draft.left_out)
     if not repeated:
-        return Choice(None, "no pair of observation and action came again", True)
+        return Choice(False, "no pair of observation and action came again", True)
     reason = f"{different:,} of {repeated:,} pairs of observation and action that came again led to different outcomes"
     return Choice(different > 0, reason, True)
 
@@ -235,14 +231,6 @@ class Rule:
 
 RULES = (
     Rule(
-        "learner",
-        _learner,
-        "the distribution, the policy, the kind of observations, and whether anything of gradient descent is given",
-        "`LeastSquares` if the distribution's parameters can be averaged, observations are states or numbers, the "
-        "policy needs no members, and nothing of gradient descent is given; else `GradientDescent`",
-        chosen_on="[decision 15](decisions/0015-solve-do-not-step.md)",
-    ),
-    Rule(
         "env.left_out",
         _irrelevant,
         "the weights of a regression of what follows (next numbers, reward, end) on the numbers, for each action; if "
@@ -268,10 +256,14 @@ RULES = (
     ),
     Rule(
         "learner",
-        _network,
-        "whether numbers stay numbers, and whether the family's outputs can follow a range of returns that grows",
-        "`GradientDescent` in place of `LeastSquares`, with the evidence `KernelCounts`",
-        chosen_on="dm_control's `pendulum-swingup` and `cartpole-swingup_sparse`, `LunarLander-v3`, `CartPole-v1`: "
+        _learner,
+        "the distribution, the policy, whether observations are states by then, and whether anything of gradient "
+        "descent is given",
+        "`LeastSquares` if the distribution's parameters can be averaged, observations are states, the policy needs no "
+        "members, and nothing of gradient descent is given; else `GradientDescent`, beside `KernelCounts` if numbers "
+        "stay numbers",
+        chosen_on="decisions [15](decisions/0015-solve-do-not-step.md), [36](decisions/0036-landmarks-go.md); "
+        "dm_control's `pendulum-swingup` and `cartpole-swingup_sparse`, `LunarLander-v3`, `CartPole-v1`: "
         "[decision 32](decisions/0032-a-network-for-vectors.md)",
     ),
     Rule(
@@ -280,13 +272,13 @@ RULES = (
         "if numbers stay numbers: the change per step in what actions control, in standard deviations. Numbers are "
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode",
-        f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}, or {LONGEST_BY_NETWORK} by a "
-        "network; 1 for states and images, without kernel counts, and where actions make no difference to be seen",
-        f"{MOVED:g}; {LONGEST}; {LONGEST_BY_NETWORK}",
+        f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
+        "without kernel counts, and where actions make no difference to be seen",
+        f"{MOVED:g}; {LONGEST}",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md); "
-        "CartPole 3, MountainCar 8, Acrobot 2, Pendulum by five "
-        "torques 5",
-        "these four and MountainCarContinuous (8) with six constants of an episode, two fresh and two slow noises, a "
+        "CartPole 3, MountainCar 4, Acrobot 2, Pendulum by five "
+        "torques 4",
+        "these four and MountainCarContinuous (4) with six constants of an episode, two fresh and two slow noises, a "
         "clock, rotated, 1,000 times as large, and with all of it: the same number each time",
     ),
     Rule(
@@ -305,4 +297,4 @@ RULES = (
         f"{LEVELS}; at most 64 actions, or 1,024 whose parts are learned",
     ),
 )
-"""The rules in the order in which they are asked; a later one for the same setting may change it."""
+"""The rules in the order in which they are asked."""

@@ -93,11 +93,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
 
     @property
     def start_mean(self) -> Float[Array, ""] | float | None:
-        """Where averages of vectors start: in the middle of the returns; None, the default: where the family does."""
+        """The mean of what was never seen, beside kernel counts; None, the default: that of the family."""
         return None
 
     def centered(self, z: Params) -> Params:
-        """A distribution about 0, moved to where averages of vectors start."""
+        """A distribution about 0, moved to the middle of the returns, beside kernel counts."""
         if self.start_mean is None:
             return z
         return self.backup(z, jnp.asarray(self.start_mean, jnp.float32), jnp.ones(()))

@@ -100,7 +100,7 @@ class Gaussian(Centered[GaussianReturn]):
             with the error, so a solved run stays solved), cross_entropy (the paper's), kl, bhattacharyya or hellinger
             (squared); beta is for cross_entropy and kl only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
-        center: for averages of vectors: the mean of what was never seen; null: the middle of that range.
+        center: beside kernel counts: the mean of what was never seen; null: the middle of that range.
 
     Examples:
         >>> family = ut.Gaussian(scale=1.0)

@@ -36,7 +36,7 @@ class Quantile(Centered[QuantileReturn]):
         start_std: the quantiles begin as those of N(0, start_std), in units of the scale; 0 or more. null: 0.29 beside
             kernel counts, the standard deviation of a uniform distribution over the range of returns, 1.3 else.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
-        center: for averages of vectors: the mean of what was never seen; null: the middle of that range.
+        center: beside kernel counts: the mean of what was never seen; null: the middle of that range.
 
     Examples:
         >>> family = ut.Quantile(quantiles=2, scale=1.0)

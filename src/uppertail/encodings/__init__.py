@@ -12,7 +12,6 @@ from uppertail.encodings.base import (
     require_state,
 )
 from uppertail.encodings.hashed import TEXT_PLACES, Hashed, HashedNumbers, hash_of, hashes_of, one_hot_text
-from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures
 from uppertail.encodings.spaces import HashedStates, Numbers, Pixels

@@ -27,8 +27,8 @@ class VectorSettings:
         features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
             are; add --bias true), hashed (each different vector is a state of its own), one_hot (each whole number is
             the name of something, such as a kind of tile) or auto (random where there is a Box; integers that have at
-            most 4,096 values together are one state; with least squares, hashed where many of the distinct ones of a
-            random policy come again).
+            most 4,096 values together are one state; hashed where many of the distinct ones of a random policy come
+            again).
         num_features: how many random features, or states where there is a radius.
         length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
             share little.
@@ -41,8 +41,8 @@ class VectorSettings:
         left_out: places, from 0, of numbers that count for nothing; null: none, or where near vectors are told from far
             ones those that told nothing of what came next in steps of a random policy.
         action_repeat: for how many steps of the environment each action is taken, unless the episode ends before; their
-            rewards add up. null: 1, or for numbers that do not repeat as many, at most 4 (8 with least squares), as
-            change what actions control by about a standard deviation.
+            rewards add up. null: 1, or for numbers that do not repeat as many, at most 4, as change what
+            actions control by about a standard deviation.
     """
 
     scaling: Scaling = "auto"
@@ -73,11 +73,9 @@ class Encoding(abc.ABC):
 
     Attributes:
         is_one_hot: whether a state is a feature of its own, and every other feature is 0.
-        has_features: whether least squares can use its features as they are; else others have to be learned from them.
     """
 
     is_one_hot: ClassVar[bool] = False
-    has_features: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod
@@ -126,30 +124,6 @@ class Encoding(abc.ABC):
         """The lowest and highest value of each number that was observed; None: it does not keep them."""
         return None
 
-    def version(self, encoder: PyTree) -> Int[Array, ""]:
-        """A number that changes whenever weights on the features lose their meaning; by default they keep it."""
-        return jnp.zeros((), jnp.int32)
-
-    def used(self, encoder: PyTree) -> Int[Array, ""]:
-        """All features from this one on are 0; by default none is."""
-        return jnp.asarray(self.num_features)
-
-    def first_changed(self, before: PyTree, after: PyTree) -> Int[Array, ""]:
-        """All features before this one are the same by both encoders, for every observation.
-
-        By default 0 if the encoders differ, else the number of features.
-        """
-        same = jax.tree.map(lambda old, new: jnp.all(old == new), before, after)
-        return jnp.where(jnp.all(jnp.array(jax.tree.leaves(same))), self.num_features, 0)
-
-    def feature(self, encoder: PyTree, place: Int[Array, ""], observation: Array) -> Float[Array, ""]:
-        """One of the features, where that takes less time than all of them."""
-        return self.features(encoder, observation)[place]
-
-    def for_least_squares(self) -> "Encoding":
-        """The encoding of the same observations that least squares does best with; by default this one."""
-        return self
-
     def remark(self, encoder: PyTree) -> str | None:
         """A note at a run's end, from the encoders of all seeds, whose arrays a seeds' axis leads; None by default."""
         return None
@@ -190,8 +164,6 @@ class OneHot(OfStates):
 class Scalar(OfStates):
     """A state as one number from -1 (the first state) to 1 (the last)."""
 
-    has_features: ClassVar[bool] = False
-
     @property
     def num_features(self) -> int:
         return 1
@@ -202,8 +174,6 @@ class Scalar(OfStates):
 
 class Thermometer(OfStates):
     """State s as s + 1 ones, then zeros: neighbours share all features but one."""
-
-    has_features: ClassVar[bool] = False
 
     def features(self, encoder: tuple[()], observation: Int[Array, ""]) -> Float[Array, " features"]:
         return (jnp.arange(self.num_states) <= observation).astype(jnp.float32)

@@ -1,7 +1,6 @@
 """Numbers that are names of things, such as the kinds of tiles in a grid: each is a one-hot."""
 
 import dataclasses
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +23,6 @@ class Categories(Encoding):
         values: how many values a number has a place for, from 0 on.
     """
 
-    has_features: ClassVar[bool] = False
     vector: Vector
     values: int
 

@@ -9,14 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings.base import Encoding
-from uppertail.encodings.landmarks import Landmarks
 from uppertail.encodings.vector import Bounds, Vector
 from uppertail.errors import InputError
 from uppertail.schema import settle
 
-# in units of the length scale that is asked for
-SCALES = (0.5, 1.0, 2.0)  # those of equally many features each
-FINEST = 0.3  # the finest of landmarks
+SCALES = (0.5, 1.0, 2.0)  # in units of the length scale that is asked for; of equally many features each
 
 
 class Waves(NamedTuple):
@@ -55,10 +52,6 @@ class RandomFeatures(Encoding):
     @property
     def num_features(self) -> int:
         return self.count
-
-    def for_least_squares(self) -> Landmarks:
-        """Two thirds as many landmarks: they explain what was observed with fewer features, and are 0 elsewhere."""
-        return Landmarks(self.vector, max(1, self.count * 2 // 3), FINEST * self.length_scale)
 
     def init(self, key: PRNGKeyArray) -> Waves:
         frequency_key, phase_key = jax.random.split(key)

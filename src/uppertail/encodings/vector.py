@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -75,7 +75,6 @@ class Vector(Encoding):
 class Image(Encoding):
     """The pixels of an image, row by row, each of them channel by channel; a network's torso learns from them."""
 
-    has_features: ClassVar[bool] = False
     height: int
     width: int
     channels: int

@@ -7,17 +7,15 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
-from uppertail.distributions.categorical import TINY as LEAST_MASS
-from uppertail.encodings import Landmarks, OneHot, RandomFeatures, Vector
+from uppertail.encodings import OneHot, RandomFeatures, Vector
 from uppertail.encodings.base import OfStates
-from uppertail.encodings.landmarks import SCALES
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
@@ -25,7 +23,6 @@ from uppertail.evidence.kernel_counts import KernelEvidence
 from uppertail.export.observations import NEEDED, read
 from uppertail.export.operations import Program
 from uppertail.export.tables import place_of
-from uppertail.learners.regression import FeatureReturns, from_powers
 from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts, parts_of_actions
 from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.networks.layers import TINY, Activation, Normalization
@@ -96,7 +93,7 @@ def _(network: EnsembleNetwork, family: Any, program: Program) -> Any:
             perceptrons(network, seen, *jax.tree.map(lambda leaf: leaf[:, member], arrays))
             for seen, (arrays, _) in zip(features, pairs, strict=True)
         )
-        return _mean(family, of_perceptrons(own + prior * network.prior_scale))
+        return _mean(family, own + prior * network.prior_scale)
 
     return functools.reduce(np.add, map(of_member, range(network.members))) / float(network.members)
 
@@ -152,50 +149,16 @@ def _(encoding: RandomFeatures, encoder: Any, program: Program) -> Any:
     return np.cos(scaled @ encoder.frequencies + encoder.phases) * math.sqrt(2 / encoding.count)
 
 
-@features_of.register
-def _(encoding: Landmarks, encoder: Any, program: Program) -> Any:
-    scaled = features_of(encoding.vector, encoder.bounds, program)
-    points = np.asarray(jax.vmap(encoding.vector.scaled, in_axes=(None, 0))(encoder.bounds, encoder.points))
-    entries, norm = encoding.vector.kept.size, np.square(points).sum(axis=1)
-    distance = np.maximum(scaled @ (-2 * points.T) + norm + (scaled * scaled).total(points.shape[1]), 0.0)
-    narrow = [-1 / (2 * entries * (float(encoder.length_scale) * scale) ** 2) for scale in SCALES]
-    kernel = functools.reduce(np.add, [np.exp(distance * np.float32(each)) for each in narrow])
-    return kernel @ (np.asarray(encoder.inverse).T / len(SCALES))
-
-
-class Outputs(NamedTuple):
-    """What a network gives."""
-
-    value: Any
-    distribution: Callable[[Any, Any], Any]  # the return distribution, of a family, that one action's outputs stand for
-    weights: Callable[[Any], Any]  # the weights of bins or components, up to a factor, from their scores
-
-
 @functools.singledispatch
-def outputs_of(network: Any, _program: Program) -> Outputs:
-    """The outputs of a network."""
+def outputs_of(network: Any, _program: Program) -> Any:
+    """The outputs [actions, n, outputs] of a network."""
     raise InputError(f"A network of class {type(network).__name__} cannot be exported: {NEEDED}.")
 
 
 @outputs_of.register
-def _(network: FeatureReturns, program: Program) -> Outputs:
-    value = features_of(network.encoding, network.encoder, program) @ network.weights + network.start
-    return Outputs(
-        value,
-        lambda family, each: from_powers(family, network.powers, each),
-        lambda x: np.maximum(x, 0.0) + LEAST_MASS,  # as `Categorical.from_coordinates`
-    )
-
-
-@outputs_of.register
-def _(network: PerActionNetwork, program: Program) -> Outputs:
+def _(network: PerActionNetwork, program: Program) -> Any:
     features = features_of(network.encoding, network.encoder, program)
-    return of_perceptrons(perceptrons(network, features, network.weights, network.biases))
-
-
-def of_perceptrons(value: Any) -> Outputs:
-    """Outputs that are a family's own."""
-    return Outputs(value, lambda family, each: family.from_outputs(each), lambda x: np.exp(x - x.highest()))
+    return perceptrons(network, features, network.weights, network.biases)
 
 
 def perceptrons(network: PerceptronNetwork, value: Any, weights: Sequence[Any], biases: Sequence[Any]) -> Any:
@@ -210,7 +173,7 @@ def perceptrons(network: PerceptronNetwork, value: Any, weights: Sequence[Any], 
     return value
 
 
-def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:
+def critics_of(network: TwinNetwork, program: Program) -> Iterator[Any]:
     """The outputs of each critic."""
     features = features_of(network.encoding, network.encoder, program)
     for critic in range(network.heads.shape[0]):
@@ -222,8 +185,7 @@ def critics_of(network: TwinNetwork, program: Program) -> Iterator[Outputs]:
         if network.sizes:  # outputs of an action are means, which are linear in the heads
             parts = mean_of_parts(network.sizes)
             heads, offsets = np.tensordot(parts, heads, 1), parts @ offsets
-        value = value @ heads + offsets[:, None]
-        yield Outputs(value, lambda family, each: family.from_outputs(each), np.exp)
+        yield value @ heads + offsets[:, None]
 
 
 def _rms(x: Any, count: int) -> Any:
@@ -243,16 +205,16 @@ NORMALIZATIONS: dict[Normalization, Callable[[Any, int], Any]] = {
 }
 
 
-def _mean(family: Any, outputs: Outputs) -> Any:
+def _mean(family: Any, outputs: Any) -> Any:
     """The mean return [actions, n, 1]: linear in the outputs, or the mean of weighted points."""
-    mean = jax.vmap(lambda each: family.mean(outputs.distribution(family, each)))
+    mean = jax.vmap(lambda each: family.mean(family.from_outputs(each)))
     zero = mean(jnp.zeros((1, family.num_outputs)))
     slopes = (mean(jnp.eye(family.num_outputs)) - zero)[:, None]
     draws = np.random.default_rng(0).normal(size=(100, family.num_outputs))
     if np.allclose(mean(draws), (draws @ slopes)[:, 0] + zero, rtol=1e-4, atol=1e-4 * float(np.abs(slopes).max())):
-        return outputs.value @ slopes + zero
-    scores, points, count = points_of(family, outputs.value)
-    weights = outputs.weights(scores)
+        return outputs @ slopes + zero
+    scores, points, count = points_of(family, outputs)
+    weights = np.exp(scores - scores.highest())
     return (weights * points).total(count) / weights.total(count)
 
 

@@ -139,15 +139,6 @@ class LearnerBuilder(abc.ABC):
     uses_gradients: ClassVar[bool] = False
     unused: ClassVar[tuple[str, ...]] = ()
 
-    def encoding(self, encoding: Encoding) -> Encoding:
-        """How observations enter, by default in the encoding that the environment and the user's settings give."""
-        return encoding
-
-    def filled(self, encoding: Encoding) -> "LearnerBuilder":
-        """This builder with its open settings as it has them for such observations; by default none is open."""
-        del encoding
-        return self
-
     def rollout_steps(self, encoding: Encoding) -> int:
         """Environment steps between updates, where the user leaves them open; a run rounds up to whole environments."""
         del encoding

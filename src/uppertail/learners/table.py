@@ -1,19 +1,21 @@
-"""Least squares on one-hot features: a table, whose A is a diagonal of counts."""
+"""Averages of backed-up targets in a table of states and actions, beside the wide start."""
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from uppertail.agent import TINY, Agent, where
 from uppertail.learners.base import Learner, LearnerState, Metrics
+from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.outcomes import NONE, Outcomes
-from uppertail.learners.regression import Regression, TableReturns, roots
+from uppertail.learners.table_state import Sums, Sweep, TableMemory, TableReturns
 from uppertail.masks import ActionMask, masked
 from uppertail.policies.base import Posterior
-from uppertail.types import PyTree, Transition
+from uppertail.schema import TRACED
+from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 LANES = 128
 """Pairs that are backed up at once in a sweep: the newest first, each with the values of those that ended before."""
@@ -44,61 +46,57 @@ ROUNDED = 1e-6
 CERTAIN = 1e-9
 """The largest lambda at which one visit leaves nothing of the wide start."""
 
+MOST = 1.0
+"""The largest lambda of the spread that noise can lead to."""
+
 RENEW = 2  # folded into the key of a learning step to renew a draw
 
 
-class TableMemory(NamedTuple):
-    """What a table keeps beside its values: data, and numbers of the last `Sweep`."""
-
-    outcomes: Outcomes
-    noise: Float[Array, ""]
-    change: Float[Array, ""]  # above 1: sweeps have to go on
-    errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors
-    oldest: Int[Array, ""]  # the draw that is renewed next
-    masks: ActionMask = None  # [states, actions]: what was allowed where a transition led; nothing where none did
-
-    def allowed(self, states: Int[Array, "*batch"] | slice = slice(None)) -> ActionMask:
-        """Which actions are allowed in some states; all of them where that was never said, and nothing is backed up."""
-        if self.masks is None:
-            return None
-        mask = self.masks[states]
-        return mask | ~jnp.any(mask, axis=-1, keepdims=True)
-
-
-class Sweep(NamedTuple):
-    """Values on the way to their fixed point."""
-
-    values: Float[Array, "states actions outputs"]  # coordinates of each state and action
-    plans: Float[Array, "states actions draws"]  # their values in each draw from the posterior
-    priors: Float[Array, "states actions"]  # lambda of the spread of each
-    noise: Float[Array, ""]  # variance of the targets of the noisiest pair, in squared units of return
-    change: Float[Array, ""]  # the largest of a coordinate in the last sweep, over its tolerance; above 1, sweeps go on
-    number: Int[Array, ""]  # sweeps so far
-
-    @property
-    def tables(self) -> dict[str, Array]:
-        """The fields of `TableReturns` that a sweep renews."""
-        return {"values": self.values, "plans": self.plans, "priors": self.priors}
-
-
-class Sums(NamedTuple):
-    """The targets of all transitions of each pair."""
-
-    visits: Float[Array, " lanes"]  # how many transitions there are
-    targets: Float[Array, "lanes outputs"]  # their coordinates, summed
-    mean: Float[Array, " lanes"]  # mean over transitions of the mean return
-    squares: Float[Array, " lanes"]  # summed squared deviations from it
-    plans: Float[Array, "lanes draws"]  # summed targets in each draw
-
-
 @dataclasses.dataclass(frozen=True)
-class TableLearner(Regression):
+class TableLearner(Learner):
     """z(s, a) is the mean of the start, counted lambda times, and of the targets of all transitions from (s, a).
 
     A policy may ask for draws from the posterior. A draw is a plan of its own, which backs up its own values: an unseen
     pair has the upper bound of the start, others an error about their mean target. This is randomized value iteration
     (RLSVI, Osband et al. 2016) with an optimistic start.
+
+    Its settings are those of `LeastSquares`, and none of them is open.
     """
+
+    agent: Agent
+    spread_prior_count: float = dataclasses.field(metadata=TRACED)
+    mean_prior_count: float = dataclasses.field(metadata=TRACED)
+    sweeps: int
+    tolerance: float = dataclasses.field(metadata=TRACED)
+    outcomes_per_pair: int
+    stochastic: bool
+
+    @property
+    def can_refit(self) -> bool:
+        return True
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """What is averaged."""
+        return Coordinates(self.agent.family)
+
+    @property
+    def start(self) -> Float[Array, " outputs"]:
+        """y0: the coordinates of the wide start."""
+        family = self.agent.family
+        return self.coordinates.of(family.from_outputs(jnp.zeros(family.num_outputs)))
+
+    @property
+    def start_square(self) -> Float[Array, ""]:
+        """tau^2, the second moment of the start: a point mass has no spread, but may start high."""
+        family, start = self.agent.family, self.coordinates.distribution(self.start)
+        return family.mean(start) ** 2 + family.std(start) ** 2
+
+    @property
+    def largest_change(self) -> Float[Array, ""]:
+        """The change of a coordinate below which sweeps end, in units of return or of probability."""
+        largest = jnp.max(jnp.abs(self.coordinates.roots(self.start)))
+        return self.tolerance * jnp.where(largest > 0, largest, 1.0)  # a point mass may start at 0
 
     @property
     def asked(self) -> Posterior:
@@ -117,7 +115,7 @@ class TableLearner(Regression):
     @property
     def bound(self) -> Float[Array, ""]:
         """The value in each draw of a pair that was never seen: mean + c * std of the start."""
-        family, start = self.agent.family, self.distribution(self.start)
+        family, start = self.agent.family, self.coordinates.distribution(self.start)
         return family.mean(start) + self.asked.c * family.std(start)
 
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
@@ -129,7 +127,8 @@ class TableLearner(Regression):
             priors=jnp.full((states, num_actions), self.spread_prior_count),
             plans=jnp.broadcast_to(self.bound, (states, num_actions, draws)),
             replaced=jnp.zeros((), jnp.int32),
-            **self.linear(key),
+            encoder=encoding.init(key),
+            encoding=encoding,
         )
         possible = 2 * states * pairs  # each leads to a state, and ends there or not
         most = min(possible, max(self.outcomes_per_pair * pairs, SMALL))
@@ -146,11 +145,11 @@ class TableLearner(Regression):
         seen, start = (network.counts > 0)[:, :, None], self.start
 
         def in_this_unit(value: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
-            return self.certain(before.agent.family.mean(before.distribution(value)), start)
+            return self.certain(before.agent.family.mean(before.coordinates.distribution(value)), start)
 
         values = jnp.where(seen, jax.vmap(jax.vmap(in_this_unit))(network.values), start)
         plans = jnp.where(seen, network.plans, self.bound)
-        network = dataclasses.replace(network, start=start, values=values, plans=plans)
+        network = dataclasses.replace(network, values=values, plans=plans)
         return LearnerState(network, memory._replace(change=jnp.full((), jnp.inf)))
 
     def learn(
@@ -222,8 +221,9 @@ class TableLearner(Regression):
         if not family.has_spread:
             return before
         point = family.backup(family.terminal(), mean, jnp.zeros(()))
-        narrowest = family.backup(self.distribution(jnp.zeros_like(before)), mean, jnp.asarray(self.agent.discount))
-        return jnp.where(self.is_spread, self.coordinates(narrowest), self.coordinates(point))
+        narrowest = self.coordinates.distribution(jnp.zeros_like(before))
+        narrowest = family.backup(narrowest, mean, jnp.asarray(self.agent.discount))
+        return jnp.where(self.coordinates.is_spread, self.coordinates.of(narrowest), self.coordinates.of(point))
 
     def without_idle_loops(self, key: PRNGKeyArray, sweep: Sweep, memory: TableMemory, due: Bool[Array, ""]) -> Sweep:
         """The values, if it is due, with no spread at pairs from which the policy walks in circles.
@@ -246,7 +246,7 @@ class TableLearner(Regression):
                     after = after[after]
                 return after[following] != states
 
-            z: PyTree = jax.vmap(jax.vmap(self.distribution))(sweep.values)
+            z: PyTree = jax.vmap(jax.vmap(self.coordinates.distribution))(sweep.values)
             allowed = memory.allowed()
             chosen = jax.vmap(lambda z, mask: self.agent.choice(key, z, mask))(z, allowed)
             mean = jax.vmap(jax.vmap(self.agent.family.mean))(z)
@@ -317,7 +317,7 @@ class TableLearner(Regression):
         terminated, after = outcomes.terminated[slots], outcomes.next_state[slots]
         allowed = memory.allowed(after)
         targets = self.targets(key, sweep.values[after], reward, terminated, allowed)
-        mean = jax.vmap(lambda each: self.agent.family.mean(self.distribution(each)))(targets)
+        mean = jax.vmap(lambda each: self.agent.family.mean(self.coordinates.distribution(each)))(targets)
         best = jnp.where(terminated[:, None], 0.0, jnp.max(masked(sweep.plans[after], allowed), axis=1))
         plans = reward[:, None] + self.agent.discount * best
         both, error = sums.visits + visits, mean - sums.mean
@@ -329,6 +329,36 @@ class TableLearner(Regression):
             squares=sums.squares + reward_squares + error**2 * sums.visits * share,
             plans=sums.plans + visits[:, None] * plans,
         )
+
+    def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
+        """lambda = sigma^2 / tau^2 of each coordinate, by the variance of the targets in units of return squared."""
+        least = self.spread_prior_count
+        spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
+        return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.coordinates.is_mean], axis=-1)
+
+    def targets(
+        self,
+        key: PRNGKeyArray,
+        next_values: Float[Array, "batch actions outputs"],
+        reward: Float[Array, " batch"],
+        terminated: Bool[Array, " batch"],
+        next_mask: ActionMask = None,
+    ) -> Float[Array, "batch outputs"]:
+        """y = r + discount * Z(s', a') in coordinates, for a batch of transitions; a' is the policy's choice.
+
+        All states share the key: a policy that draws makes the same draws everywhere, so that sweeps can converge.
+        """
+        agent, none = self.agent, jnp.zeros(reward.shape, jnp.int32)
+        unknown = jnp.full_like(none, POLICY_CHOICE)
+        transitions = Transition(none, none, reward, terminated, none, unknown, next_action_mask=next_mask)
+        z_next: PyTree = jax.vmap(jax.vmap(self.coordinates.distribution))(next_values)
+
+        def of_one(z_next: PyTree, transition: Transition) -> Float[Array, " outputs"]:
+            bootstrap = agent.bootstrap(key, z_next, transition)
+            bootstrap = where(transition.terminated, agent.family.terminal(), bootstrap)
+            return self.coordinates.of(agent.back_up(bootstrap, transition))
+
+        return jax.vmap(of_one)(z_next, transitions)
 
     def settled(
         self, sweep: Sweep, noise: Float[Array, ""], memory: TableMemory, pairs: Int[Array, " lanes"], sums: Sums
@@ -345,9 +375,10 @@ class TableLearner(Regression):
         count = (visits + least)[:, None]
         error = self.asked.scale * jnp.sqrt(jnp.minimum(variance, self.start_square)[:, None] / count)
         plans = jnp.minimum((sums.plans + least * self.bound) / count + errors * error, self.bound)
-        moved = roots(self.powers, values) - roots(self.powers, sweep.values[here]), plans - sweep.plans[here]
+        roots = self.coordinates.roots
+        moved = roots(values) - roots(sweep.values[here]), plans - sweep.plans[here]
         exact = self.largest_change * self.exactness
-        if not self.is_mean.any():  # probabilities, which 32 bits round
+        if not self.coordinates.is_mean.any():  # probabilities, which 32 bits round
             exact = jnp.maximum(exact, jnp.minimum(ROUNDED, self.largest_change))
         change, still = sweep.change, jnp.where(noise > 0, self.largest_change, exact)
         for each in moved:

@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +72,6 @@ class Learned(NamedTuple):
 class Torso(Encoding):
     """Layers on the features of the encoding `below`; together they are an encoding again, which learns."""
 
-    has_features: ClassVar[bool] = False
     below: Encoding
     sizes: tuple[int, ...]  # outputs of each layer
     units: Units

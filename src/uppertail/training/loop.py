@@ -152,9 +152,9 @@ class Actor:
             )
         if self.policy.posterior and drawn is None:
             raise InputError(
-                f"The policy {name} needs draws from the posterior of the values, which only LeastSquares makes, for "
-                "tables, when it is also the policy that trains: train with it (on an environment with states, or with "
-                "--env.encoding hashed), or use another policy, for example UCB."
+                f"The policy {name} draws by the standard errors of a table, which least squares has where it trains "
+                "with this policy: train with it where observations are states (of numbers: --env.features hashed, or "
+                "--env.radius 0.1), or use --policy UCB or Thompson."
             )
         return View(z, evidence, drawn)
 

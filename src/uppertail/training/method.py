@@ -59,7 +59,6 @@ class Method:
 
     def encoding(self, encoding: Encoding) -> Encoding:
         """How observations enter the learner, after `resolved`."""
-        encoding = self.chosen_learner.encoding(encoding)
         return self.evidence.encoding(encoding) if self.evidence else encoding
 
     def learns(
@@ -117,7 +116,7 @@ def resolved(
     own, envs = evidence.usual if evidence else {}, settings.num_envs
     steps = own.get("rollout_steps", learner.rollout_steps(encoding))
     settings = dataclasses.replace(settings, rollout_steps=settings.rollout_steps or math.ceil(steps / envs) * envs)
-    method = dataclasses.replace(method, learner=learner.filled(encoding), evidence=evidence)
+    method = dataclasses.replace(method, learner=learner, evidence=evidence)
     if learner.uses_gradients:
         if useless := [name for name in asked if name in learner.unused]:
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")

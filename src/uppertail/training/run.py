@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from uppertail.capacity import require_memory, size_of
-from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of, usual_learner
+from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of
 from uppertail.encodings import States
 from uppertail.environments import (
     Actions,
@@ -104,9 +104,8 @@ class Run:
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
         parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
         draft = Draft(builder, self.driver.observations, *parts)
-        learner = method.learner or usual_learner(draft.family, draft.policy, draft.encoding, asked).value
-        tells_near = dataclasses.replace(draft, learner=learner).vectors is not None
-        observed = draft.encoding.has_features and (tells_near or not learner.uses_gradients)
+        by_table = draft.encoding.is_one_hot and not (method.learner or draft.usual.value).uses_gradients
+        observed = draft.vectors is not None or by_table
         facts = Facts(builder, settings.discount, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder

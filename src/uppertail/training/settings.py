@@ -84,8 +84,8 @@ class Settings:
         batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 for one-hot
             states beside Counts, or 256 for Imitation.
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
-        rollout_steps: actions between updates, taken with a fixed policy; null: 4 for tables and 8 for
-            vectors by least squares, 128 for Imitation, 4 for images and for one-hot states beside Counts, 16 else.
+        rollout_steps: actions between updates, taken with a fixed policy; null: 4 for tables, images and
+            one-hot states beside Counts, 128 for Imitation, 1 beside KernelCounts, 16 else.
         updates_per_rollout: updates after each rollout; null: 10 for Imitation, 1 for images, 2 for one-hot states
             beside Counts, 4 else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
