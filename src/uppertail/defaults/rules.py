@@ -279,13 +279,13 @@ RULES = (
         _action_repeat,
         "if numbers stay numbers: the change per step in what actions control, in standard deviations. Numbers are "
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
-        "within an episode",
+        "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}, or {LONGEST_BY_NETWORK} by a "
         "network; 1 for states and images, without kernel counts, and where actions make no difference to be seen",
         f"{MOVED:g}; {LONGEST}; {LONGEST_BY_NETWORK}",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md); "
-        "CartPole 3, MountainCar 8, Acrobot 2, Pendulum by five "
-        "torques 5",
+        "CartPole 3, MountainCar 8, Acrobot 2, LunarLander 2, "
+        "Pendulum by five torques 5",
         "these four and MountainCarContinuous (8) with six constants of an episode, two fresh and two slow noises, a "
         "clock, rotated, 1,000 times as large, and with all of it: the same number each time",
     ),
