@@ -197,6 +197,16 @@ def test_the_change_per_step_is_counted_in_standard_deviations() -> None:
     assert steps_of_an_action(pushed(0.0, 1.0, kept=0.0)) == 1
 
 
+def test_the_crash_that_ends_an_episode_is_no_difference_that_an_action_makes() -> None:
+    """LunarLander's numbers jump as it hits the ground, so each action lasted one step in place of two."""
+    steps = pushed(0.0, 0.1)
+    crashed = steps.next_observation.copy()
+    crashed[steps.ends] += 3.0
+    assert steps_of_an_action(steps._replace(next_observation=crashed)) == 4
+    alone = steps._replace(truncated=np.ones(len(steps.action), bool))
+    assert steps_of_an_action(alone) == 1  # no step is left
+
+
 def test_an_action_that_changes_nothing_is_a_decision_at_each_step() -> None:
     """Contexts that come and go by themselves, one action, constants, and too few steps of each action to tell."""
     assert steps_of_an_action(pushed(0.1, 0.0)) == 1

@@ -11,9 +11,11 @@ import pytest
 import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.distributions.gaussian import GaussianReturn
-from uppertail.encodings import OneHot
+from uppertail.encodings import OneHot, Vector
 from uppertail.errors import InputError
+from uppertail.learners import GradientDescent, Gradients
 from uppertail.policies import UCB
+from uppertail.training.method import Adam
 from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
 
 
@@ -24,7 +26,7 @@ def twin(seed: int = 0, **settings: Any) -> Any:
     return dataclasses.replace(network, heads=heads)
 
 
-def test_the_lower_mean_and_the_lower_spread_of_two_critics_count() -> None:
+def test_the_lower_mean_and_the_lower_upper_bound_of_two_critics_count() -> None:
     family, network = ut.Gaussian(scale=2.0), twin()
     critics = jax.vmap(lambda state: network.predictions(family, state))(jnp.arange(5))
     assert critics.mean.shape == (5, 2, 3)
@@ -32,7 +34,9 @@ def test_the_lower_mean_and_the_lower_spread_of_two_critics_count() -> None:
     assert first_is_lower.any() and not first_is_lower.all()
     lower = jax.vmap(lambda state: network.returns(family, state))(jnp.arange(5))
     np.testing.assert_allclose(lower.mean, np.min(critics.mean, axis=1, keepdims=True))
-    np.testing.assert_allclose(lower.std, np.min(critics.std, axis=1, keepdims=True))
+    bounds = np.min(critics.mean + 2 * critics.std, axis=1, keepdims=True)
+    np.testing.assert_allclose(lower.mean + 2 * lower.std, bounds, rtol=1e-6)
+    assert np.any(np.asarray(lower.std) > np.min(critics.std, axis=1, keepdims=True))  # both lower ones are lower still
 
 
 def test_the_lower_of_two_quantile_functions_is_taken_at_each_level_and_of_others_the_lower_mean() -> None:
@@ -77,6 +81,26 @@ def test_rescaled_outputs_are_the_same_returns_in_another_unit() -> None:
     factor, shift = wider.rescaling(quantiles)
     same = wider.from_outputs(outputs * factor + shift).quantiles
     np.testing.assert_allclose(same, quantiles.from_outputs(outputs).quantiles, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "target", [ut.Online(), ut.Periodic(every=3), ut.RunningMean()], ids=lambda kind: type(kind).__name__
+)
+def test_what_bootstraps_follows_another_range_as_the_network_does(target: ut.Target) -> None:
+    """The copy of Periodic stayed in the old unit, so that targets were wrong until it was renewed."""
+    encoding = ut.KernelCounts().encoding(Vector((-1.0, -1.0), (1.0, 1.0)))
+    ranges = ReturnRange(0.0, 1.0), ReturnRange(0.0, 8.0)
+    agents = [Agent(ut.Gaussian().for_vectors().fit(each), UCB(), encoding, 0.9, greedy_mean=True) for each in ranges]
+    steps = {"rollout_steps": 1, "updates_per_rollout": 1, "batch_size": 2, "replay_size": 8}
+    parts = Gradients(ut.Twin(width=4), ut.Uniform(), target, Adam(1e-3), evidence=ut.KernelCounts(), **steps)
+    before, after = (GradientDescent().build(agent, parts) for agent in agents)
+    state = before.init(jax.random.key(0), jnp.ones((1, 2)), 3)
+    state = after.refitted(before, state)
+    bootstrapping = target.network(state.memory.target, state.network.regressor())
+    seen = jnp.array([0.5, -0.5])
+    expected = state.network.regressor().outputs(seen)
+    assert np.any(np.asarray(expected))  # the shift of a spread: 0 before
+    np.testing.assert_array_equal(bootstrapping.outputs(seen), expected)
 
 
 def test_the_mean_is_backed_up_greedily_and_the_bound_by_the_policy() -> None:

@@ -236,7 +236,8 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     numbers are whitened, so that their units and directions do not matter, and the next ones are regressed on them, for
     each action. What is left of the difference between actions gives V, the covariance of all effects within an episode
     (the Gramian of controllability); the root mean square change in each principal direction of V is weighted by its
-    variance. 1 if actions make no difference that can be seen.
+    variance. The change in the last step of an episode does not count, since a crash is no difference between actions.
+    1 if actions make no difference that can be seen.
     """
     numbers, change, action = _whitened(steps, left_out)
     inputs, actions = np.column_stack([np.ones(len(numbers)), numbers]), np.unique(action)
@@ -262,9 +263,10 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
         total, effect = total + effect, dynamics @ effect @ dynamics.T
     variance, directions = np.linalg.eigh(total)
     variance = np.clip(variance, 0.0, 1.0)  # no more than there is
-    moved = np.sqrt(np.mean((change @ directions) ** 2, axis=0))
-    if not variance.any():
+    within = np.delete(change, steps.ends, axis=0)
+    if not variance.any() or not len(within):
         return 1
+    moved = np.sqrt(np.mean((within @ directions) ** 2, axis=0))
     return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
 
 

@@ -271,13 +271,13 @@ RULES = (
         _action_repeat,
         "if numbers stay numbers: the change per step in what actions control, in standard deviations. Numbers are "
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
-        "within an episode",
+        "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
         "without kernel counts, and where actions make no difference to be seen",
         f"{MOVED:g}; {LONGEST}",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md); "
-        "CartPole 3, MountainCar 4, Acrobot 2, Pendulum by five "
-        "torques 4",
+        "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "
+        "Pendulum by five torques 4",
         "these four and MountainCarContinuous (4) with six constants of an episode, two fresh and two slow noises, a "
         "clock, rotated, 1,000 times as large, and with all of it: the same number each time",
     ),

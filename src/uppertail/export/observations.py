@@ -13,8 +13,11 @@ from uppertail.environments.spaces import Part
 from uppertail.errors import InputError
 from uppertail.export.operations import Program
 
-NEEDED = "call run.act of uppertail.load in place of a file, or train with what is left open by default"
+LOADED = "call run.act of uppertail.load in place of a file"
 """What to do where there is no export."""
+
+NEEDED = f"{LOADED}, or train with what is left open by default"
+"""The same where something that was given has none."""
 
 
 def read(reading: Reading, actions: int) -> Program:
@@ -22,8 +25,8 @@ def read(reading: Reading, actions: int) -> Program:
     shape, parts = reading.shape, reading.parts
     if shape is None and not parts:
         raise InputError(
-            f"The observations of this run are hashed as a whole, which a file cannot do: {NEEDED}, or, where they are "
-            "numbers, with --env.features hashed in place of --env.encoding hashed."
+            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or, where they are "
+            "numbers, train with --env.features hashed in place of --env.encoding hashed."
         )
     if isinstance(reading.space, States) and shape == ():
         program = Program(actions, "int64")
@@ -54,7 +57,7 @@ def _state(parts: tuple[Part, ...], given: list[Any]) -> Any:
 def _numbers(part: Part, given: Any) -> Any:
     """A part as numbers [n, numbers]: each integer as a one-hot, those of a MultiBinary as they are."""
     if part.numbers is one_hot_text:
-        raise InputError(f"A text is a part of the observations of this run, which a file cannot hash: {NEEDED}.")
+        raise InputError(f"A text is a part of the observations of this run, which a file cannot hash: {LOADED}.")
     program, sizes = given.program, np.array(part.sizes, int)
     if not sizes.size:
         return program.add("float32", given)

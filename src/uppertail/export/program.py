@@ -20,7 +20,7 @@ from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.evidence.kernel_counts import KernelEvidence
-from uppertail.export.observations import NEEDED, read
+from uppertail.export.observations import LOADED, NEEDED, read
 from uppertail.export.operations import Program
 from uppertail.export.tables import place_of
 from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts, parts_of_actions
@@ -39,7 +39,7 @@ def program_of(player: Player) -> Program:
     if reading.origins and (table or reading.shape is None):
         raise InputError(
             "Large numbers are subtracted from the observations of this run before they are cast, which a file cannot "
-            f"do: let the environment show differences from a start, or {NEEDED}."
+            f"do: let the environment show differences from a start, or {LOADED}."
         )
     if table:
         place, (means, stds) = table

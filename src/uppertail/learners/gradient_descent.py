@@ -115,7 +115,11 @@ class GradientLearner(Learner):
         rescaling: Any = self.agent.family.rescaling(before.agent.family)
         network, target = state.network, state.memory.target
         network = network.with_regressor(network.regressor().rescaled(rescaling))
-        target = target.rescaled(rescaling) if isinstance(target, Network) else target
+        target = jax.tree.map(
+            lambda part: part.rescaled(rescaling) if isinstance(part, Network) else part,
+            target,
+            is_leaf=lambda part: isinstance(part, Network),
+        )
         return LearnerState(network, state.memory._replace(target=target))
 
     def loss(
