@@ -30,7 +30,8 @@ class LeastSquares(LearnerBuilder):
             mean. null: 1 for tables. 0.22 for vectors, which makes a Gaussian start with the standard deviation of a
             uniform distribution over the range of returns: a space that cannot be searched needs less optimism.
         greedy_mean: whether the mean is backed up with the greedy next action, with mean + c sd still the
-            policy's; else mean and spread are backed up with the policy's. null: false for tables, true for vectors.
+            policy's; else mean and spread are backed up with the policy's. null: true for vectors and for tables with
+            chance (`stochastic`), false for other tables.
         spread_power: what a spread beside a mean is raised to before it is averaged: 2 averages variances, 1 standard
             deviations; null: 2 for tables, 1 for vectors.
         sweeps: the most sweeps over all data after each rollout; null: 200 for tables, 40 for vectors.
@@ -73,6 +74,7 @@ class LeastSquares(LearnerBuilder):
 
     def filled(self, encoding: Encoding) -> "LeastSquares":
         usual = vars(TABLE if encoding.is_one_hot else VECTORS)
+        usual = usual | {"greedy_mean": usual["greedy_mean"] or bool(self.stochastic)}
         return dataclasses.replace(self, **{name: usual[name] for name, value in vars(self).items() if value is None})
 
     def rollout_steps(self, encoding: Encoding) -> int:
