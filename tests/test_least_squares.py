@@ -20,7 +20,7 @@ from uppertail.encodings import Image, OneHot, RandomFeatures, Scalar, Thermomet
 from uppertail.errors import InputError
 from uppertail.learners import table
 from uppertail.learners.outcomes import NONE, Outcomes
-from uppertail.learners.table import MOST, NOISE_COUNT
+from uppertail.learners.table import LEAST_NOISE, MOST, NOISE_COUNT
 from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
@@ -127,12 +127,17 @@ def moments(family: ReturnDistribution[Any], vector: np.ndarray) -> tuple[np.nda
     return mean, np.sqrt(np.maximum(vector @ centers**2 - mean**2, 0))
 
 
-def backed_up(family: ReturnDistribution[Any], after: np.ndarray, reward: float, terminated: bool) -> np.ndarray:
+def backed_up(
+    family: ReturnDistribution[Any], after: np.ndarray, reward: float, terminated: bool, greedy: bool
+) -> np.ndarray:
     """y of one transition, of coordinates [actions, outputs] at s'."""
     mean, std = moments(family, after)
-    chosen = int(np.argmax(mean + BONUS * std))
+    bounds = mean + BONUS * std
+    chosen = int(np.argmax(bounds))
     if isinstance(family, ut.Gaussian):
         mean_next, std_next = (0.0, family.terminal_std) if terminated else (mean[chosen], std[chosen])
+        if greedy and not terminated:
+            mean_next, std_next = mean.max(), (bounds.max() - mean.max()) / BONUS
         return np.array([reward + DISCOUNT * mean_next, (DISCOUNT * std_next) ** 2])
     if isinstance(family, ut.PointMass):
         return np.array([reward + DISCOUNT * (0.0 if terminated else mean[chosen])])
@@ -148,15 +153,21 @@ def backed_up(family: ReturnDistribution[Any], after: np.ndarray, reward: float,
     return shared(reward + DISCOUNT * centers, mass)
 
 
-@pytest.mark.parametrize(("family", "lanes"), [(GAUSSIAN, 3), *((family, table.LANES) for family in LINEAR)])
+CASES = [(GAUSSIAN, 3, False), (GAUSSIAN, table.LANES, True), *((each, table.LANES, False) for each in LINEAR)]
+
+
+@pytest.mark.parametrize(("family", "lanes", "stochastic"), CASES)
 def test_a_table_is_the_mean_of_its_start_and_all_targets(
-    family: ReturnDistribution[Any], lanes: int, monkeypatch: pytest.MonkeyPatch
+    family: ReturnDistribution[Any], lanes: int, stochastic: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda."""
+    """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda.
+
+    Where chance is known to be at work, means are those of the greedy policy, and sweeps end there.
+    """
     monkeypatch.setattr(table, "LANES", lanes)  # with few, a lane goes on to several pairs
     noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
-    builder = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, tolerance=1e-7, outcomes_per_pair=STATES)
-    learner: Any = builder.build(agent_of(family, OneHot(STATES)), None)
+    given: Any = {"tolerance": 1e-6, "outcomes_per_pair": STATES, "stochastic": stochastic}
+    learner: Any = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, **given).build(agent_of(family, OneHot(STATES)), None)
     data = transitions(80, noise)
     start = np.asarray(learner.start, float)
     start_square = float(np.sum(np.square(moments(family, start))))
@@ -166,11 +177,13 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
         new, noises = values.copy(), []
         for state, action in np.ndindex(STATES, ACTIONS):
             own = np.flatnonzero((states == state) & (actions == action))
-            targets = np.stack([backed_up(family, values[nexts[i]], rewards[i], ends[i]) for i in own])
+            targets = np.stack([backed_up(family, values[nexts[i]], rewards[i], ends[i], stochastic) for i in own])
             means, _ = moments(family, targets)
             squares, count = np.sum((means - means.mean()) ** 2), len(own)
             noises.append(squares / count)
-            variance = (squares + NOISE_COUNT * noisiest) / (count - 1 + NOISE_COUNT)
+            least = LEAST_NOISE * start_square if noisiest else start_square
+            prior_noise = max(noisiest, least) if stochastic else noisiest
+            variance = (squares + NOISE_COUNT * prior_noise) / (count - 1 + NOISE_COUNT)
             spread = np.clip(variance / start_square, SPREAD_PRIOR, MOST)
             prior = np.where(np.array(family.is_mean), MEAN_PRIOR, spread)
             new[state, action] = start + np.sum(targets - start, axis=0) / (count + prior)
@@ -179,6 +192,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
     state = learned(learner, data)
     np.testing.assert_allclose(state.network.values, values, atol=2e-4)
     np.testing.assert_allclose(state.memory.noise, noisiest, rtol=1e-3)
+    assert not stochastic or state.memory.change <= 1
 
 
 class Grid(gymnasium.Env[Any, Any]):

@@ -286,7 +286,7 @@ RULES = (
         _stochastic,
         "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
-        "otherwise",
+        "otherwise; where they did, means are backed up with the greedy action",
         tested_on="Chain and FrozenLake with and without slips or noise",
     ),
     Rule(

@@ -28,7 +28,8 @@ class LeastSquares(LearnerBuilder):
         outcomes_per_pair: room for distinct outcomes of a state and action, on average; a small table has room for all
             that there can be, or for 16,384.
         stochastic: whether equal states and actions may lead to different outcomes, so that a few equal ones are no
-            proof; null: whether they did in steps of a random policy.
+            proof, and the mean is backed up with the greedy next action; null: whether they did in steps of a random
+            policy.
 
     Examples:
         >>> ut.LeastSquares(spread_prior_count=0.01).spread_prior_count
@@ -65,7 +66,9 @@ class LeastSquares(LearnerBuilder):
         require_table(agent.encoding)
         ends = isinstance(agent.discount, float) and agent.discount < 1
         agent = agent if ends else dataclasses.replace(agent, discount=MOST_DISCOUNT)
-        return TableLearner(agent, **{**vars(self), "stochastic": bool(self.stochastic)})
+        by_chance = bool(self.stochastic)
+        agent = dataclasses.replace(agent, greedy_mean=by_chance)  # sweeps end (docs/decisions/0037)
+        return TableLearner(agent, **{**vars(self), "stochastic": by_chance})
 
 
 def require_table(encoding: Encoding) -> None:

@@ -24,7 +24,7 @@ NOISE_COUNT = 0.3
 """How many transitions of a pair its prior counts as, in the estimate of the pair's noise: the noise of the noisiest
 pair or, where chance is known to be at work and none was seen so far, the mean square of the start."""
 
-LEAST_NOISE = 0.003
+LEAST_NOISE = 0.001
 """The least noise of the noisiest pair where chance is known to be at work, as a share of the mean square of the start:
 an outcome that was not seen yet may be worth far more than those that were."""
 
