@@ -19,16 +19,6 @@ SHOWN = {
 
 
 def reached() -> list[list[str]]:
-    """The defaults."""
-    return rows_of("evidence")
-
-
-def methods() -> list[list[str]]:
-    """The defaults of their day, and the same network without a part."""
-    return rows_of("evidence_methods")
-
-
-def rows_of(folder: str) -> list[list[str]]:
     """The mean of the judged episodes and when the goal was reached: the median seed, the worst, and of how many."""
     rows = [[
         "task", "", "seeds", "episodes", "mean return (worst)", "greedy policy after it", "goal", "reached at (last)",
@@ -37,7 +27,7 @@ def rows_of(folder: str) -> list[list[str]]:
     published = read("evidence/published.json")["episodes"]
     for task in TASKS:
         for method, shown in SHOWN.items():
-            name = f"{folder}/{task.replace('/', '_')}-{method}.json"
+            name = f"evidence/{task.replace('/', '_')}-{method}.json"
             if not (RESULTS / name).exists():
                 continue
             cell = read(name)

@@ -72,7 +72,7 @@ METHODS: dict[str, Callable[[Task], dict[str, Any]]] = {
 """The defaults; one optimistic value with the task's bound, on the same network and evidence; the same network without
 the start, by epsilon-greedy; and the same again with a bonus by the counts as reward."""
 
-FIRST = 9200
+FIRST = 9100
 """The first seed: none of them chose anything."""
 
 
