@@ -21,7 +21,6 @@ from uppertail.types import Rescaling
 WEIGHTED = ("cross_entropy", "kl")  # distances whose gradient explodes as distributions narrow, and which beta weights
 IMAGE_STD_BIAS = -3.0  # images cannot be searched: a wide start takes longer to narrow than a run has (decision 25)
 UNIFORM_STD_BIAS = -1.09  # starts with the standard deviation of a uniform distribution over the range of returns
-BOUND = 2.0  # standard deviations from the mean to the upper bound, as UCB has by default
 NARROWEST = 1e-6  # least std of a target, in units of the scale: a point (discount 0) is infinitely far from a Gaussian
 
 
@@ -140,9 +139,8 @@ class Gaussian(Centered[GaussianReturn]):
         return dataclasses.replace(self, std_bias=UNIFORM_STD_BIAS) if self.std_bias is None else self
 
     def lower(self, first: GaussianReturn, second: GaussianReturn) -> GaussianReturn:
-        """The lower mean, and the lower of the bounds two standard deviations above the means."""
-        mean, above = jnp.minimum(first.mean, second.mean), lambda z: z.mean + BOUND * z.std
-        return GaussianReturn(mean, jnp.maximum(jnp.minimum(above(first), above(second)) - mean, 0.0) / BOUND)
+        """The lower mean and the lower standard deviation, so that no upper bound is above both."""
+        return jax.tree.map(jnp.minimum, first, second)
 
     def rescaling(self, before: Any) -> Rescaling:
         """A narrow spread is the exponential of its output, so that another unit is a shift."""

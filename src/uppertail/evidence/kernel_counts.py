@@ -155,7 +155,7 @@ def centered(family: Any) -> PyTree:
 
 STEPS = {
     "network": Twin(),
-    "target": RunningMean(0.95),
+    "target": RunningMean(0.99),
     "rollout_steps": 1,
     "updates_per_rollout": 8,
     "batch_size": 128,
@@ -163,7 +163,7 @@ STEPS = {
     "adam_betas": (0.9, 0.999),
     "adam_epsilon": 1e-8,
 }
-"""A small network with several updates a decision, whose target follows fast (docs/decisions/0032, 0038)."""
+"""A small network with several updates a decision (docs/decisions/0032)."""
 
 
 @dataclasses.dataclass(frozen=True)
