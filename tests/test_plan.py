@@ -109,7 +109,7 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(capsys: pytest.CaptureFixtu
     ("asked", "words"),
     [
         (["--learner", "LeastSquares"], "Least squares learns tables, but numbers stay numbers here: leave --learner"),
-        (["--policy", "PosteriorSampling"], "PosteriorSampling draws by the standard errors of a table"),
+        (["--policy", "PosteriorSampling"], "PosteriorSampling needs draws from the posterior of a table"),
     ],
     ids=["learner", "policy"],
 )

@@ -120,7 +120,7 @@ def test_without_noise_it_explores_as_the_upper_bound_does() -> None:
 
 def test_learners_without_draws_refuse_it() -> None:
     words = (
-        r"^The policy PosteriorSampling draws by the standard errors of a table, .* --env.radius 0.1\), or use --pol"
+        r"^The policy PosteriorSampling needs draws from the posterior of a table, .* --env.radius 0.1\), or use --pol"
     )
     for learner, env in ((ut.GradientDescent(), ut.Chain(3)), (None, ut.RichChain(3))):
         with pytest.raises(InputError, match=words):

@@ -152,9 +152,9 @@ class Actor:
             )
         if self.policy.posterior and drawn is None:
             raise InputError(
-                f"The policy {name} draws by the standard errors of a table, which least squares has where it trains "
-                "with this policy: train with it where observations are states (of numbers: --env.features hashed, or "
-                "--env.radius 0.1), or use --policy UCB or Thompson."
+                f"The policy {name} needs draws from the posterior of a table, which only least squares makes, for the "
+                "policy that trains: leave --learner out, and train with it where observations are states (numbers "
+                "become states by --env.features hashed or --env.radius 0.1), or use --policy UCB or Thompson."
             )
         return View(z, evidence, drawn)
 
