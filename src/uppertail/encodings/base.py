@@ -30,8 +30,8 @@ class VectorSettings:
             most 4,096 values together are one state; hashed where many of the distinct ones of a random policy come
             again).
         num_features: how many random features, or states where there is a radius.
-        length_scale: distance between observations, as root mean square over the numbers in [-1, 1], beyond which they
-            share little.
+        length_scale: of random features: distance between observations, as root mean square over the numbers in
+            [-1, 1], beyond which they share little.
         feature_norm: sum of the absolute values of the random features; with more than 1 the network learns features of
             its own from them.
         radius: two observations within this distance, as root mean square over their numbers as they are, show one
