@@ -20,6 +20,7 @@ from experiments.common import options, write
 
 REPETITIONS = 5
 LOAD = {
+    "evidence": "NoEvidence",
     "batch_size": 32,
     "rollout_steps": 16,
     "updates_per_rollout": 1,
