@@ -2,7 +2,7 @@
 
 Usage: python -m experiments.speed.acting [--out results/acting.json] [--passes 9] [--calls 5000]
 
-Trains one seed for 2,048 steps with every setting at its default (least squares, 300 random features). One call of each
+Trains one seed for 2,048 steps with every setting at its default (a network beside kernel counts). One call of each
 kind compiles it; then passes over observations of random episodes are timed, and medians count. Takes about a minute.
 """
 
