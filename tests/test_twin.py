@@ -89,7 +89,7 @@ def test_what_bootstraps_follows_another_range_as_the_network_does(target: ut.Ta
     encoding = ut.KernelCounts().encoding(Vector((-1.0, -1.0), (1.0, 1.0)))
     ranges = ReturnRange(0.0, 1.0), ReturnRange(0.0, 8.0)
     agents = [Agent(ut.Gaussian().for_vectors().fit(each), UCB(), encoding, 0.9, greedy_mean=True) for each in ranges]
-    steps = {"rollout_steps": 1, "updates_per_rollout": 1, "batch_size": 2, "replay_size": 8}
+    steps: Any = {"rollout_steps": 1, "updates_per_rollout": 1, "batch_size": 2, "replay_size": 8}
     parts = Gradients(ut.Twin(width=4), ut.Uniform(), target, Adam(1e-3), evidence=ut.KernelCounts(), **steps)
     before, after = (GradientDescent().build(agent, parts) for agent in agents)
     state = before.init(jax.random.key(0), jnp.ones((1, 2)), 3)

@@ -50,7 +50,8 @@ def measure(passes: int, calls: int) -> dict[str, Any]:
     """All passes, one kind after the other in turns."""
     run, seen = ut.train(ut.Gym("CartPole-v1"), settings=SETTINGS), observed(calls)
     batches = np.stack([seen[:BATCH]] * 20)
-    run.act(seen[0]), run.act(batches[0])
+    for warm in (seen[0], batches[0]):
+        run.act(warm)
     alone, together = [], []
     for _ in range(passes):
         alone.append(round(rate(run.act, seen)))
