@@ -11,7 +11,7 @@ import pytest
 
 import uppertail as ut
 from uppertail.agent import Agent
-from uppertail.encodings import OneHot, Vector
+from uppertail.encodings import OneHot, RandomFeatures, Vector
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
@@ -21,7 +21,7 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, RunningMean
-from uppertail.training.method import Method, resolved
+from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.types import POLICY_CHOICE, Transition
 
 FAMILIES: list[Any] = [
@@ -246,3 +246,11 @@ def test_a_network_solves_the_chain_at_its_length_and_keeps_it(family: Any, leng
     assert max(summary["first_success_episode"]) <= 1.25 * length
     least = 0.97 if isinstance(family, ut.GaussianMixture) else 0.99
     assert min(share or 0.0 for share in summary["kept"]) >= least
+
+
+@pytest.mark.parametrize("evidence", [ut.KernelCounts(), ut.NoEvidence()])
+def test_settings_of_random_features_are_told_where_nothing_reads_them(evidence: ut.EvidenceBuilder) -> None:
+    method, vector = Method(ut.Gaussian(), ut.UCB(), evidence=evidence), Vector((-1.0,), (1.0,))
+    usual, changed = ([*sanity_warnings(method, RandomFeatures(vector, length_scale=scale))] for scale in (1.0, 0.2))
+    assert [line[:18] for line in changed] == ([] if evidence == ut.NoEvidence() else ["--env.num_features"])
+    assert not usual

@@ -11,7 +11,7 @@ import optax
 from uppertail.agent import Agent
 from uppertail.defaults import Plan, usual_learner
 from uppertail.distributions import Gaussian, ReturnDistribution
-from uppertail.encodings import Encoding, Scalar
+from uppertail.encodings import Encoding, RandomFeatures, Scalar
 from uppertail.errors import InputError
 from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
@@ -164,6 +164,12 @@ def sanity_warnings(method: Method, encoding: Encoding, discount: float = 0.0) -
         yield (
             "A network without biases can hardly tell scalar states apart: use --network.bias true, or --env.encoding "
             "one_hot."
+        )
+    features = isinstance(encoding, RandomFeatures) and encoding != RandomFeatures(encoding.vector)
+    if features and method.encoding(encoding) != encoding:
+        yield (
+            "--env.num_features, length_scale and feature_norm are for random features, and numbers enter as they are "
+            "here: leave them out, or use --evidence NoEvidence."
         )
 
 

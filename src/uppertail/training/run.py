@@ -136,7 +136,7 @@ class Run:
             self._fit(returns.value)
         self.notes = [
             *filter(None, [builder.note, *self.notes]),
-            *sanity_warnings(self.method, self._encoding, self.settings.discount),
+            *sanity_warnings(self.method, encoding, self.settings.discount),
             *self._beyond_the_limit(),
         ]
         guessed = not self.returns.known and self.returns.low == self.returns.high
