@@ -70,11 +70,16 @@ class Draft:
         return usual_learner(self.family, self.policy, self.encoding, self.of_gradients)
 
     @property
+    def likely_learner(self) -> LearnerBuilder:
+        """The learner, or the one that is chosen unless more is learned of the observations."""
+        return self.learner or self.usual.value
+
+    @property
     def vectors(self) -> VectorBuilder | None:
         """The builder, if its observations are numbers, and the learner tells near ones from far ones."""
         if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers):
             return None
-        learner = self.learner or self.usual.value
+        learner = self.likely_learner
         if learner.uses_gradients:
             evidence = self.evidence or learner.evidence(self.network, self.encoding)
             return self.builder if evidence.by_row else None

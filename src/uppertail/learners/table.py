@@ -344,7 +344,7 @@ class TableLearner(Learner):
         terminated: Bool[Array, " batch"],
         next_mask: ActionMask = None,
     ) -> Float[Array, "batch outputs"]:
-        """y = r + discount * Z(s', a') in coordinates, for a batch of transitions; a' is the policy's choice.
+        """y = r + discount * Z(s', a') in coordinates, for a batch of transitions, with the agent's bootstrap.
 
         All states share the key: a policy that draws makes the same draws everywhere, so that sweeps can converge.
         """

@@ -104,7 +104,7 @@ class Run:
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
         parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
         draft = Draft(builder, self.driver.observations, *parts)
-        by_table = draft.encoding.is_one_hot and not (method.learner or draft.usual.value).uses_gradients
+        by_table = draft.encoding.is_one_hot and not draft.likely_learner.uses_gradients
         observed = draft.vectors is not None or by_table
         facts = Facts(builder, settings.discount, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
