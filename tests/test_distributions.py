@@ -755,7 +755,7 @@ def test_quantiles_begin_as_those_of_a_normal_distribution(count: int) -> None:
     levels = (np.arange(count) + 0.5) / count
     begun = family.from_outputs(jnp.zeros(count))
     np.testing.assert_allclose(begun.quantiles, 7.0 * scipy.stats.norm.ppf(levels), rtol=1e-5, atol=1e-5)
-    for family, std in ((Quantile(count, scale=1.0), 1.3), (Quantile(count, scale=1.0).for_vectors(), 0.29)):
+    for family, std in ((Quantile(count, scale=1.0), 1.3), (Quantile(count, scale=1.0).as_wide_as_returns(), 0.29)):
         np.testing.assert_allclose(family.begin, std * scipy.stats.norm.ppf(levels), rtol=1e-5, atol=1e-6)
 
 

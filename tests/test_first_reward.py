@@ -77,3 +77,30 @@ def test_the_scale_is_kept_with_the_run() -> None:
     assert record.asked["distribution"]["scale"] == 1024.0
     assert record.asked["measured_returns"] == [0.0, 1024.0]
     assert record.summary()["distribution"]["scale"] == 1024.0
+
+
+class Halls(gymnasium.Env[int, int]):
+    """A corridor whose moves fail with chance 0.1: 100 behind 11 steps, and 300 behind 20 more."""
+
+    observation_space: Any = spaces.Discrete(32)
+    action_space: Any = spaces.Discrete(3)  # end here, take the reward or go on; go on beyond it; stay
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.at = 0
+        return self.at, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        if self.np_random.random() < 0.1 or action == 2:
+            return self.at, 0.0, False, False, {}
+        if action == 0:
+            return self.at, {11: 100.0, 31: 300.0}.get(self.at, 0.0), True, False, {}
+        self.at = min(self.at + 1, 31)
+        return self.at, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("seed", [7919, 7920])
+def test_the_first_reward_is_not_taken_for_the_largest_where_there_is_chance(seed: int) -> None:
+    builder = FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Halls(), 300))
+    result = train(builder, settings=Settings(seeds=1, seed=seed, episodes=100))
+    assert result.record.episodes[0].returns[-30:].mean() > 290

@@ -20,7 +20,7 @@ from uppertail.encodings import Image, OneHot, RandomFeatures, Scalar, Thermomet
 from uppertail.errors import InputError
 from uppertail.learners import table
 from uppertail.learners.outcomes import NONE, Outcomes
-from uppertail.learners.table import LEAST_NOISE, MOST, NOISE_COUNT
+from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, LEAST_NOISE, MOST, NOISE_COUNT
 from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
@@ -153,7 +153,11 @@ def backed_up(
     return shared(reward + DISCOUNT * centers, mass)
 
 
-CASES = [(GAUSSIAN, 3, False), (GAUSSIAN, table.LANES, True), *((each, table.LANES, False) for each in LINEAR)]
+CASES = [
+    (GAUSSIAN, 3, False),
+    (ut.Gaussian(scale=4.0, center=0.4), table.LANES, True),
+    *((each, table.LANES, False) for each in LINEAR),
+]
 
 
 @pytest.mark.parametrize(("family", "lanes", "stochastic"), CASES)
@@ -162,7 +166,8 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
 ) -> None:
     """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda.
 
-    Where chance is known to be at work, means are those of the greedy policy, and sweeps end there.
+    Where chance is known to be at work, means are those of the greedy policy, and sweeps end there. The start is
+    as wide as the returns there, and lies in their middle.
     """
     monkeypatch.setattr(table, "LANES", lanes)  # with few, a lane goes on to several pairs
     noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
@@ -170,7 +175,11 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
     learner: Any = ut.LeastSquares(SPREAD_PRIOR, MEAN_PRIOR, **given).build(agent_of(family, OneHot(STATES)), None)
     data = transitions(80, noise)
     start = np.asarray(learner.start, float)
-    start_square = float(np.sum(np.square(moments(family, start))))
+    start_mean, start_std = moments(family, start)
+    start_square = float(start_std**2 if stochastic else start_mean**2 + start_std**2)
+    known = CHANCE_COUNT if stochastic else NOISE_COUNT
+    if stochastic:
+        np.testing.assert_allclose(start, [0.4, (0.2898 * family.unit) ** 2], rtol=1e-3)
     values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
     states, actions, rewards, ends, nexts = (np.asarray(each) for each in data[:5])
     for _ in range(500):
@@ -181,9 +190,9 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
             means, _ = moments(family, targets)
             squares, count = np.sum((means - means.mean()) ** 2), len(own)
             noises.append(squares / count)
-            least = LEAST_NOISE * start_square if noisiest else start_square
+            least = (LEAST_NOISE if noisiest else FIRST_NOISE) * start_square
             prior_noise = max(noisiest, least) if stochastic else noisiest
-            variance = (squares + NOISE_COUNT * prior_noise) / (count - 1 + NOISE_COUNT)
+            variance = (squares + known * prior_noise) / (count - 1 + known)
             spread = np.clip(variance / start_square, SPREAD_PRIOR, MOST)
             prior = np.where(np.array(family.is_mean), MEAN_PRIOR, spread)
             new[state, action] = start + np.sum(targets - start, axis=0) / (count + prior)
@@ -373,14 +382,18 @@ def test_what_was_never_seen_starts_in_the_unit_of_the_first_reward(family: Any,
 
 
 def test_equal_outcomes_prove_little_where_chance_is_at_work() -> None:
-    """The standard error of n equal targets, by the prior that counts as 0.3 of them; without chance there is none."""
-    for stochastic, count in ((True, 4), (True, 16), (False, 4)):
+    """Two standard errors of n equal targets are 3 / n of the returns (the rule of three); without chance, nothing.
+
+    For few, the start is the limit.
+    """
+    for stochastic, count in ((True, 4), (True, 80), (False, 4)):
         learner: Any = ut.LeastSquares(stochastic=stochastic).build(agent_of(GAUSSIAN, OneHot(1)), None)
         network = learned(learner, rollout([(0, 0, 0.0, True, 0)] * count), rollouts=1).network
-        tau = float(learner.start_square) ** 0.5
-        prior = NOISE_COUNT / (count - 1 + NOISE_COUNT) if stochastic else 1e-16
+        prior = min(FIRST_NOISE / count, 1.0) if stochastic else 1e-16
         std = moments_of(GAUSSIAN, network, 0)[1][0]
+        tau = 0.2898 * GAUSSIAN.unit
         np.testing.assert_allclose(std, tau * (prior / (prior + count)) ** 0.5 if stochastic else 1e-4, rtol=1e-3)
+        assert count != 80 or abs(2 * std / GAUSSIAN.unit - 3 / count) < 1e-3
         np.testing.assert_allclose(network.evidence(jnp.asarray(0))[0], prior / (prior + count), rtol=1e-4)
 
 

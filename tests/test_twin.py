@@ -69,8 +69,10 @@ def test_rescaled_outputs_are_the_same_returns_in_another_unit() -> None:
     outputs = jnp.array([0.25])
     factor, shift = wider.rescaling(value)
     assert float(wider.from_outputs(outputs * factor + shift).mean) == pytest.approx(2.0 * 1.75)
-    bins = ut.Categorical(bins=3).for_vectors().fit(ReturnRange(0.0, 2.0, known=False))  # bins of 1 about 0, 1 and 2
-    wider = ut.Categorical(bins=3).for_vectors().fit(ReturnRange(0.0, 6.0, known=False))
+    bins = (
+        ut.Categorical(bins=3).as_wide_as_returns().fit(ReturnRange(0.0, 2.0, known=False))
+    )  # bins of 1 about 0, 1 and 2
+    wider = ut.Categorical(bins=3).as_wide_as_returns().fit(ReturnRange(0.0, 6.0, known=False))
     factor, shift = wider.rescaling(bins)
     stretched = wider.mean(wider.from_outputs(jnp.array([0.5, 1.0, 3.0]) * factor + shift))
     assert float(stretched) == pytest.approx(3.0 * float(bins.mean(bins.from_outputs(jnp.array([0.5, 1.0, 3.0])))))
@@ -88,7 +90,9 @@ def test_what_bootstraps_follows_another_range_as_the_network_does(target: ut.Ta
     """The copy of Periodic stayed in the old unit, so that targets were wrong until it was renewed."""
     encoding = ut.KernelCounts().encoding(Vector((-1.0, -1.0), (1.0, 1.0)))
     ranges = ReturnRange(0.0, 1.0), ReturnRange(0.0, 8.0)
-    agents = [Agent(ut.Gaussian().for_vectors().fit(each), UCB(), encoding, 0.9, greedy_mean=True) for each in ranges]
+    agents = [
+        Agent(ut.Gaussian().as_wide_as_returns().fit(each), UCB(), encoding, 0.9, greedy_mean=True) for each in ranges
+    ]
     steps: Any = {"rollout_steps": 1, "updates_per_rollout": 1, "batch_size": 2, "replay_size": 8}
     parts = Gradients(ut.Twin(width=4), ut.Uniform(), target, Adam(1e-3), evidence=ut.KernelCounts(), **steps)
     before, after = (GradientDescent().build(agent, parts) for agent in agents)
@@ -130,7 +134,7 @@ def test_the_bounds_reach_beyond_the_returns_as_the_start_does() -> None:
     """Two standard deviations of a uniform distribution; the bound of the start of Gaussian beside kernel counts."""
     low, high = ReturnRange(-2.0, 4.0).bounds
     assert (low, high) == pytest.approx((1 - 6 / 3**0.5, 1 + 6 / 3**0.5))
-    family = ut.Gaussian().fit(ReturnRange(-2.0, 4.0)).for_vectors()
+    family = ut.Gaussian().fit(ReturnRange(-2.0, 4.0)).as_wide_as_returns()
     start = family.centered(family.from_outputs(jnp.zeros(2)))
     assert float(start.mean + 2 * start.std) == pytest.approx(high, rel=5e-3)
     low, high = ReturnRange(0.0, 0.0).bounds  # in the unit of a run that has seen no reward

@@ -93,11 +93,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
 
     @property
     def start_mean(self) -> Float[Array, ""] | float | None:
-        """The mean of what was never seen, beside kernel counts; None, the default: that of the family."""
+        """The mean of a start as wide as the returns; None, the default: that of the family."""
         return None
 
     def centered(self, z: Params) -> Params:
-        """A distribution about 0, moved to the middle of the returns, beside kernel counts."""
+        """A distribution about 0, moved to the middle of the returns."""
         if self.start_mean is None:
             return z
         return self.backup(z, jnp.asarray(self.start_mean, jnp.float32), jnp.ones(()))
@@ -110,8 +110,8 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """This family with its open settings as images need them."""
         return self
 
-    def for_vectors(self) -> Self:
-        """This family with its open settings as kernel counts need them: it starts as wide as the returns."""
+    def as_wide_as_returns(self) -> Self:
+        """This family with its open settings so that it starts as wide as the returns, and no wider."""
         return self
 
     def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:

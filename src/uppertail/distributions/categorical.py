@@ -106,7 +106,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
             )
         return dataclasses.replace(self, low=float(low), high=float(high))
 
-    def for_vectors(self) -> Self:
+    def as_wide_as_returns(self) -> Self:
         return dataclasses.replace(self, margin=0.0) if self.margin is None else self
 
     def rescaling(self, before: Any) -> Rescaling:

@@ -92,7 +92,7 @@ class Gaussian(Centered[GaussianReturn]):
     Args:
         std_bias: added to the network's output before the softplus that makes it a standard deviation: 1 starts it at
             about 1.3 of the scale (Implementation Details), -3 at 0.05. null: -3 for images, -1.09 (0.29) beside
-            kernel counts, 1 else.
+            kernel counts and in tables with chance, 1 else.
         terminal_std: standard deviation after the end of an episode, in units of the scale; above 0.
         beta: cross-entropy and KL are weighted by std_p^(2 beta), a constant (Seitzer et al. 2022, beta-NLL). 0 is the
             paper's loss, whose gradient explodes as distributions narrow, so a run can lose its solution. In [0, 1].
@@ -100,7 +100,8 @@ class Gaussian(Centered[GaussianReturn]):
             with the error, so a solved run stays solved), cross_entropy (the paper's), kl, bhattacharyya or hellinger
             (squared); beta is for cross_entropy and kl only.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
-        center: beside kernel counts: the mean of what was never seen; null: the middle of that range.
+        center: beside kernel counts and in tables with chance, the mean of what was never seen; null: the middle of
+            that range.
 
     Examples:
         >>> family = ut.Gaussian(scale=1.0)
@@ -135,7 +136,7 @@ class Gaussian(Centered[GaussianReturn]):
     def for_images(self) -> Self:
         return dataclasses.replace(self, std_bias=IMAGE_STD_BIAS) if self.std_bias is None else self
 
-    def for_vectors(self) -> Self:
+    def as_wide_as_returns(self) -> Self:
         return dataclasses.replace(self, std_bias=UNIFORM_STD_BIAS) if self.std_bias is None else self
 
     def lower(self, first: GaussianReturn, second: GaussianReturn) -> GaussianReturn:

@@ -34,9 +34,11 @@ class Quantile(Centered[QuantileReturn]):
     Args:
         quantiles: their number N, at least 2.
         start_std: the quantiles begin as those of N(0, start_std), in units of the scale; 0 or more. null: 0.29 beside
-            kernel counts, the standard deviation of a uniform distribution over the range of returns, 1.3 else.
+            kernel counts and in tables with chance, the standard deviation of a uniform distribution over the range of
+            returns, 1.3 else.
         scale: returns per unit of the network's output, above 0; null: the range of the environment's returns.
-        center: beside kernel counts: the mean of what was never seen; null: the middle of that range.
+        center: beside kernel counts and in tables with chance, the mean of what was never seen; null: the middle of
+            that range.
 
     Examples:
         >>> family = ut.Quantile(quantiles=2, scale=1.0)
@@ -72,7 +74,7 @@ class Quantile(Centered[QuantileReturn]):
         normal = np.array([statistics.NormalDist().inv_cdf(level) for level in levels], np.float32)
         return (WIDE if self.start_std is None else self.start_std) * normal
 
-    def for_vectors(self) -> Self:
+    def as_wide_as_returns(self) -> Self:
         return dataclasses.replace(self, start_std=UNIFORM) if self.start_std is None else self
 
     def rescaling(self, before: Any) -> Rescaling:

@@ -199,7 +199,7 @@ class KernelCounts(EvidenceBuilder):
         return Standardized(vector) if isinstance(vector, Vector) else vector
 
     def family(self, family: Any) -> Any:
-        return family.for_vectors()
+        return family.as_wide_as_returns()
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> KernelEvidence:
         if not isinstance(encoding, Standardized):

@@ -67,7 +67,8 @@ class LeastSquares(LearnerBuilder):
         ends = isinstance(agent.discount, float) and agent.discount < 1
         agent = agent if ends else dataclasses.replace(agent, discount=MOST_DISCOUNT)
         by_chance = bool(self.stochastic)
-        agent = dataclasses.replace(agent, greedy_mean=by_chance)  # sweeps end (docs/decisions/0037)
+        if by_chance:  # sweeps end (docs/decisions/0037), and no hope is beyond the returns (docs/decisions/0039)
+            agent = dataclasses.replace(agent, greedy_mean=True, family=agent.family.as_wide_as_returns())
         return TableLearner(agent, **{**vars(self), "stochastic": by_chance})
 
 

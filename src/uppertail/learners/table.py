@@ -22,11 +22,19 @@ LANES = 128
 
 NOISE_COUNT = 0.3
 """How many transitions of a pair its prior counts as, in the estimate of the pair's noise: the noise of the noisiest
-pair or, where chance is known to be at work and none was seen so far, the mean square of the start."""
+pair."""
 
-LEAST_NOISE = 0.001
-"""The least noise of the noisiest pair where chance is known to be at work, as a share of the mean square of the start:
-an outcome that was not seen yet may be worth far more than those that were."""
+CHANCE_COUNT = 1.0
+"""The same where chance is known to be at work."""
+
+FIRST_NOISE = 27.0
+"""The prior of the noise where chance is known to be at work and none was seen so far, in variances of the start. After
+n equal outcomes two standard errors are then 3 / n of the range of returns: an outcome with a chance of 3 / n is missed
+n times with a chance of 5% (the rule of three)."""
+
+LEAST_NOISE = 0.01
+"""The least noise of the noisiest pair where chance is known to be at work, in variances of the start: an outcome that
+was not seen yet may be worth far more than those that were."""
 
 SOLVE_AFTER = 0.002
 """All pairs are swept when there is a new outcome, or when this share of all transitions is new."""
@@ -82,15 +90,20 @@ class TableLearner(Learner):
 
     @property
     def start(self) -> Float[Array, " outputs"]:
-        """y0: the coordinates of the wide start."""
+        """y0: the coordinates of the wide start; where there is chance, it lies in the middle of the returns."""
+        return self.coordinates.of(self.agent.family.centered(self.wide) if self.stochastic else self.wide)
+
+    @property
+    def wide(self) -> PyTree:
+        """The wide start before it is moved."""
         family = self.agent.family
-        return self.coordinates.of(family.from_outputs(jnp.zeros(family.num_outputs)))
+        return family.from_outputs(jnp.zeros(family.num_outputs))
 
     @property
     def start_square(self) -> Float[Array, ""]:
-        """tau^2, the second moment of the start: a point mass has no spread, but may start high."""
-        family, start = self.agent.family, self.coordinates.distribution(self.start)
-        return family.mean(start) ** 2 + family.std(start) ** 2
+        """tau^2, the second moment of the start before it is moved: a point mass has no spread, but may start high."""
+        family = self.agent.family
+        return family.mean(self.wide) ** 2 + family.std(self.wide) ** 2
 
     @property
     def largest_change(self) -> Float[Array, ""]:
@@ -365,9 +378,10 @@ class TableLearner(Learner):
     ) -> Sweep:
         """The values after these pairs, all at once, took the mean of their start and of these targets."""
         there, here, visits = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), sweep.values.shape[1]), sums.visits
-        unseen = self.start_square if self.stochastic else 0.0
-        noise = jnp.where(noise > 0, jnp.maximum(noise, LEAST_NOISE * unseen), unseen)
-        variance = (sums.squares + NOISE_COUNT * noise) / (jnp.maximum(visits - 1.0, 0.0) + NOISE_COUNT)
+        known = CHANCE_COUNT if self.stochastic else NOISE_COUNT
+        unit = self.start_square if self.stochastic else 0.0
+        noise = jnp.where(noise > 0, jnp.maximum(noise, LEAST_NOISE * unit), FIRST_NOISE * unit)
+        variance = (sums.squares + known * noise) / (jnp.maximum(visits - 1.0, 0.0) + known)
         priors = self.prior_counts(variance)
         # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
         values = (sums.targets + priors * self.start[None]) / (visits[:, None] + priors)

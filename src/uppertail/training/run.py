@@ -24,6 +24,7 @@ from uppertail.environments import (
     Say,
     widest_range,
 )
+from uppertail.environments.random_policy import WIDER
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
 from uppertail.masks import ActionMask, masked
@@ -146,8 +147,8 @@ class Run:
     def _beyond_the_limit(self) -> list[str]:
         """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
         limit = self.builder.time_limit if isinstance(self.builder, GymnasiumBuilder) else None
-        discount, learner = self.settings.discount, self._asked_method.chosen_learner
-        if limit is None or discount >= 1 or not isinstance(learner, LeastSquares) or not learner.stochastic:
+        discount = self.settings.discount
+        if limit is None or discount >= 1 or not self._has_chance:
             return []
         ahead = 1 / (1 - discount**self.builder.repeats)
         if ahead <= FAR * limit:
@@ -175,8 +176,12 @@ class Run:
             self.recorder.use(self.loop, self.programs, repeats)
 
     def _refit(self, low: float, high: float) -> Loop:
-        """Fits the distribution to the first rewards that are not 0, if a random policy saw none."""
-        self._fit(ReturnRange(low, high, known=False))
+        """Fits the distribution to the first rewards that are not 0, if a random policy saw none.
+
+        Where there is chance the start is as wide as that range, which then reaches as far beyond as a measured one.
+        """
+        beyond = WIDER * (high - low) if self._has_chance else 0.0
+        self._fit(ReturnRange(low - beyond * (low < 0), high + beyond * (high > 0), known=False))
         return self.loop
 
     def _widened(self, state: State) -> State:
@@ -195,6 +200,12 @@ class Run:
         span = 0.0 if self._range_grows else most - least
         self._fit(ReturnRange(least - span if least < low else low, most + span if most > high else high, known=False))
         return self.driver.refit(state, self.loop)
+
+    @property
+    def _has_chance(self) -> bool:
+        """Whether a table is learned in which equal states and actions may lead to different outcomes."""
+        learner = self._asked_method.chosen_learner
+        return isinstance(learner, LeastSquares) and bool(learner.stochastic)
 
     @property
     def _range_grows(self) -> bool:
