@@ -143,8 +143,13 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "users": Experiment(
         "ten environments as users bring them, by all defaults: learned, exported, reported",
-        "tasks.users --out results/users", ("users/*",), ("sparse",), 0.3, {"users": "users:users"},
-        again=True, chosen_on="nothing, but the queue's steps on 0 and 1", reported_on="0 and 1",
+        "tasks.users --out results/users", ("users/[A-Z]*",), ("sparse",), 0.3, {"users": "users:users"},
+        again=True, chosen_on="100 to 102 (steps of the tank, the thermostat and the shop)", reported_on="0 and 1",
+    ),
+    "users_peers": Experiment(
+        "DQN and PPO by their defaults on the same ten", "peers.sb3_users --out results/users/peers.json",
+        ("users/peers.json",), ("sparse",), 0.1, {"users-peers": "users:peers"}, needs=PEERS,
+        chosen_on=NOTHING, reported_on="0 and 1",
     ),
     "invariance": Experiment(
         "classic control in other units, directions, limits and steps, with numbers that mean nothing",

@@ -18,3 +18,21 @@ def users() -> list[list[str]]:
             ", ".join([f"{states} state{'s' * (states > 1)}", *cell["report"]["pictures"]]),
         ])  # fmt: skip
     return rows
+
+
+def peers() -> list[list[str]]:
+    """What each seed's greedy policy earns after as many steps, beside ours."""
+    rows = [["environment", "steps", "UpperTail", "SB3's DQN", "SB3's PPO"]]
+    runs = read("users/peers.json")["runs"]
+    for path in sorted((RESULTS / "users").glob("[A-Z]*.json")):
+        cell = read(f"users/{path.name}")
+        of_peers = [
+            [run["greedy"] for run in runs if (run["env"], run["algorithm"]) == (cell["env"], algorithm)]
+            for algorithm in ("DQN", "PPO")
+        ]
+        rows.append([cell["env"], f"{cell['steps']:,}", *map(_earned, (cell["greedy"], *of_peers))])
+    return rows
+
+
+def _earned(greedy: list[float | None]) -> str:
+    return ", ".join(f"{each:.2f}" for each in greedy if each is not None) or "cannot take it"

@@ -376,9 +376,9 @@ USERS = {
     "Queue": Users(Queue, queue, False, None, 20_000),
     "Shop": Users(Shop, shop, False, None, 4_000),
     "Advertisement": Users(Advertisement, advertisement, True, None, 1_000),
-    "Tank": Users(Tank, tank, False, None, 2_000),
+    "Tank": Users(Tank, tank, False, None, 6_000),
     "Car": Users(Car, car, True, 200, 4_000),
-    "Thermostat": Users(Thermostat, thermostat, False, None, 2_000),
+    "Thermostat": Users(Thermostat, thermostat, False, None, 6_000),
 }
 
 for _name, _each in USERS.items():
