@@ -34,7 +34,7 @@ def measure(algorithm: str, name: str, seed: int) -> dict[str, Any]:
     try:
         agent = ALGORITHMS[algorithm](policy, env, seed=seed, device="cpu")
         agent.learn(USERS[name].steps)
-    except (AssertionError, IndexError) as refused:  # kinds of actions, and numbers in a Dict that are no arrays
+    except (AssertionError, IndexError, NotImplementedError) as refused:  # of actions, of numbers in a Dict, of a Tuple
         return cell | {"greedy": None, "refused": " ".join(str(refused).split()), **machine()}
     greedy = statistics.fmean(greedy_return(agent, name, episode) for episode in EPISODES)
     return cell | {"greedy": greedy, "seconds": round(time.perf_counter() - began, 1), **machine()}
