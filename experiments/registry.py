@@ -136,9 +136,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         chosen_on="tuned by rl-baselines3-zoo", reported_on="0 to 4",
     ),
     "evidence": Experiment(
-        "networks beside kernel counts: classic control, LunarLander and dm_control",
+        "networks beside kernel counts: control, LunarLander, dm_control and mazes",
         "tasks.evidence --out results/evidence", ("evidence/*",), ("evidence",), 2.0,
-        {"evidence": "evidence:reached"}, again=True, needs="gymnasium[box2d] and uppertail[dm_control]",
+        {"evidence": "evidence:reached"}, again=True,
+        needs="gymnasium[box2d], uppertail[dm_control] and gymnasium-robotics",
         chosen_on="100 to 105, and 9000 for the bounds, on four of the tasks", reported_on="9100 to 9109",
     ),
     "users": Experiment(

@@ -9,6 +9,7 @@ TASKS = (
     "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "LunarLander-v3", "dm_control/pendulum-swingup-v0",
     "dm_control/cartpole-swingup_sparse-v0", "dm_control/cartpole-swingup-v0", "dm_control/ball_in_cup-catch-v0",
     "dm_control/acrobot-swingup-v0", "MountainCarContinuous-v0", "Pendulum-v1",
+    "PointMaze_UMaze-v3", "PointMaze_Medium-v3",
 )  # fmt: skip
 SHOWN = {
     "gaussian": "the defaults",

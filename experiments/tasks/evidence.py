@@ -5,7 +5,7 @@
     python -m experiments.tasks.evidence --task LunarLander-v3 --seeds 3                  # fewer seeds
 
 Each task and method is one JSON file of all seeds, which are trained one after another; what is there already is not
-run again. LunarLander needs `gymnasium[box2d]`, and the tasks of dm_control its package.
+run again. LunarLander needs `gymnasium[box2d]`, the tasks of dm_control its package, and mazes gymnasium-robotics.
 """
 
 import itertools
@@ -29,7 +29,7 @@ class Task(NamedTuple):
         judged: the first and the last episode of the mean that the page shows.
         goal: the mean of `window` episodes in a row that is sought; None: none is.
         window: how many.
-        levels: into how many levels each number of an action is cut; None: the default, or actions are discrete.
+        options: what is not open in the environment.
         bound: where one optimistic value starts, in ranges of returns above 0: where the bound of the Gaussian does.
     """
 
@@ -38,8 +38,13 @@ class Task(NamedTuple):
     judged: tuple[int, int] = (51, 100)
     goal: float | None = None
     window: int = 10
-    levels: int | None = None
+    options: dict[str, Any] | None = None
     bound: float = 1.08
+
+
+def maze(start: list[int], goal: list[int]) -> dict[str, Any]:
+    """A maze with one start and one goal, near the middle of these cells; an episode ends at the goal, which pays 1."""
+    return {"kwargs": {"continuing_task": False}, "reset_options": {"reset_cell": start, "goal_cell": goal}}
 
 
 TASKS = {
@@ -53,7 +58,9 @@ TASKS = {
     "dm_control/ball_in_cup-catch-v0": Task(50, seeds=3, judged=(41, 50), goal=900.0),
     "dm_control/acrobot-swingup-v0": Task(200, seeds=2, judged=(191, 200), goal=300.0),
     "MountainCarContinuous-v0": Task(40, seeds=5, judged=(21, 40), goal=93.0, bound=0.5),
-    "Pendulum-v1": Task(100, seeds=5, judged=(91, 100), levels=5, bound=0.08),
+    "Pendulum-v1": Task(100, seeds=5, judged=(91, 100), options={"levels": 5}, bound=0.08),
+    "PointMaze_UMaze-v3": Task(40, judged=(21, 40), goal=0.95, window=20, options=maze([1, 1], [3, 1])),
+    "PointMaze_Medium-v3": Task(80, judged=(61, 80), goal=0.95, window=20, options=maze([1, 1], [6, 6])),
 }
 METHODS: dict[str, Callable[[Task], dict[str, Any]]] = {
     "gaussian": lambda task: {},
@@ -80,7 +87,7 @@ def measure(name: str, method: str, seeds: int) -> dict[str, Any]:
     """All seeds, one after another."""
     task = TASKS[name]
     each = [ut.Settings(seeds=1, seed=seed, episodes=task.episodes) for seed in range(FIRST, FIRST + seeds)]
-    parts, builder = METHODS[method](task), ut.Gym(name, levels=task.levels)
+    parts, builder = METHODS[method](task), ut.Gym(id_of(name), **(task.options or {}))
     records = [ut.train(builder, settings=settings, **parts).record for settings in each]
     returns, summary = [record.episodes[0].returns for record in records], records[0].summary()
     first, last = task.judged
@@ -96,6 +103,11 @@ def measure(name: str, method: str, seeds: int) -> dict[str, Any]:
         **{name: summary[name] for name in ("env", "distribution", "policy", "learner", "settings")},
         "hardware": hardware(),
     }  # fmt: skip
+
+
+def id_of(name: str) -> str:
+    """The id of a task, with the package that registers it."""
+    return f"gymnasium_robotics:{name}" if name.startswith("PointMaze") else name
 
 
 def reached(returns: np.ndarray, task: Task) -> int | None:
