@@ -32,7 +32,7 @@ FIRST_NOISE = 27.0
 n equal outcomes two standard errors are then 3 / n of the range of returns: an outcome with a chance of 3 / n is missed
 n times with a chance of 5% (the rule of three)."""
 
-LEAST_NOISE = 0.01
+LEAST_NOISE = 0.005
 """The least noise of the noisiest pair where chance is known to be at work, in variances of the start: an outcome that
 was not seen yet may be worth far more than those that were."""
 
