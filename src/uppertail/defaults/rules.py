@@ -10,6 +10,7 @@ from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, PackageBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
+from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, LEAST_NOISE
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
@@ -291,8 +292,13 @@ RULES = (
         _stochastic,
         "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
-        "otherwise; where they did, means are backed up with the greedy action",
-        tested_on="Chain and FrozenLake with and without slips or noise",
+        "otherwise; where they did, means are backed up with the greedy action, and "
+        "what was never seen starts as wide as the range of returns, in its middle",
+        f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
+        f"start until noise was seen, then {LEAST_NOISE:g} at least",
+        "seeds 100 to 109 of the tables of [docs/chance.md](chance.md) and of a queue, a shop and a rainy Taxi: "
+        "[decision 39](decisions/0039-tables-with-chance-start-in-the-middle.md)",
+        "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables",
     ),
     Rule(
         "env.levels",

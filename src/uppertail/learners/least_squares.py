@@ -28,8 +28,8 @@ class LeastSquares(LearnerBuilder):
         outcomes_per_pair: room for distinct outcomes of a state and action, on average; a small table has room for all
             that there can be, or for 16,384.
         stochastic: whether equal states and actions may lead to different outcomes, so that a few equal ones are no
-            proof, and the mean is backed up with the greedy next action; null: whether they did in steps of a random
-            policy.
+            proof, the mean is backed up with the greedy next action, and the start is as wide as the returns; null:
+            whether they did in steps of a random policy.
 
     Examples:
         >>> ut.LeastSquares(spread_prior_count=0.01).spread_prior_count
