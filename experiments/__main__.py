@@ -39,7 +39,7 @@ def run(name: str, words: Sequence[str], python: str | None) -> int:
     return code
 
 
-def certify(names: list[str], longest: float) -> int:
+def certify(names: list[str], longest: float, only: Sequence[str]) -> int:
     """Certifies results of some experiments, or of all; 1: some came out otherwise."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from experiments.certificates import certify_all
@@ -48,7 +48,7 @@ def certify(names: list[str], longest: float) -> int:
 
     keep_programs()
     try:
-        return int(certify_all(names, longest, lambda line: print(line, flush=True)) > 0)
+        return int(certify_all(names, longest, lambda line: print(line, flush=True), only) > 0)
     except InputError as error:
         sys.exit(str(error))
 
@@ -88,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     again = commands.add_parser("certify", help="make the first seeds of results again by the code as committed")
     again.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     again.add_argument("--longest", type=float, default=60.0, help="seconds that a seed may take (default: 60)")
+    again.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="results whose names hold one of these")
     commands.add_parser("tables", help="write tables and numbers of README and docs anew")
     checked = commands.add_parser("check", help="check tables, numbers and births; trains nothing")
     checked.add_argument("--strict", action="store_true", help="fail if a result is neither born here nor certified")
@@ -99,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "certify":
         if unknown := [name for name in given.names if name not in EXPERIMENTS]:
             parser.error(f"unknown experiments: {', '.join(unknown)}; `list` names all")
-        return certify(given.names or list(EXPERIMENTS), given.longest)
+        return certify(given.names or list(EXPERIMENTS), given.longest, given.only)
     if given.command == "check":
         return check(given.strict)
     if given.command == "tables":

@@ -3,7 +3,7 @@
 import importlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,14 @@ def _begins(stored: Any, value: Any) -> bool:
     return stored == value
 
 
-def certify_all(names: list[str], longest: float, say: Callable[[str], object]) -> int:
+def certify_all(names: list[str], longest: float, say: Callable[[str], object], only: Sequence[str] = ("",)) -> int:
     """Makes the first seed of each result again that no tree or another one made, and notes what comes out the same.
 
     Args:
         names: of experiments.
         longest: seconds that a seed may take, by what it took before.
         say: receives a line for each result.
+        only: results whose names hold one of these texts; by default all.
 
     Returns:
         How many came out otherwise.
@@ -60,7 +61,10 @@ def certify_all(names: list[str], longest: float, say: Callable[[str], object]) 
         for path in each.files():
             if state(_entry(path), code["tree"]) not in ("older", UNKNOWN):
                 continue
-            stored, name = _stored(path), str(path.relative_to(RESULTS))
+            name = str(path.relative_to(RESULTS))
+            if not any(text in name for text in only):
+                continue
+            stored = _stored(path)
             if (expected := seconds_of(stored)) > longest:
                 say(f"{name}: left out, takes about {expected:,.0f} s")
                 continue

@@ -8,6 +8,7 @@ import json
 import runpy
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +122,19 @@ def test_what_is_known_of_a_result(entry: dict[str, Any], known: str) -> None:
     assert state(entry, None) in ("unknown", "older", "published")
 
 
-def certified(again: Any, monkeypatch: pytest.MonkeyPatch, longest: float = 60.0) -> tuple[int, list[str]]:
+def certified(
+    again: Any, monkeypatch: pytest.MonkeyPatch, longest: float = 60.0, only: Sequence[str] = ("",)
+) -> tuple[int, list[str]]:
     module = type("module", (), {"again": staticmethod(again)})
     monkeypatch.setattr(importlib, "import_module", lambda name: module)
     monkeypatch.setattr(certificates, "birth", lambda: {"tree": "new", "dirty": False})
     said: list[str] = []
-    return certificates.certify_all(["mine"], longest, said.append), said
+    return certificates.certify_all(["mine"], longest, said.append, only), said
 
 
 def test_a_first_seed_that_comes_out_the_same_certifies(result: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert certificates.uncertified("new") == {"mine": {"older": ["one"]}}
+    assert certified(lambda stem, stored: pytest.fail("made again"), monkeypatch, only=["two"]) == (0, [])
     assert certified(lambda stem, stored: {"first": [3], "curve": [[1, 2]]}, monkeypatch)[0] == 0
     assert entries(result.parent)["one.json"]["certified"] == "new"
     assert certificates.uncertified("new") == {}
