@@ -7,6 +7,7 @@ from experiments.tables.cells import RESULTS, number, read
 from experiments.tables.evidence import best_of
 from experiments.tables.grids import peers_of, runs_of
 from experiments.tables.solved import BEFORE
+from experiments.tables.users import peers
 from uppertail.records import median_episode
 
 GRID = "DoorKey-6x6"
@@ -16,6 +17,7 @@ def rows() -> list[list[str]]:
     """A problem and what is counted, ours, and the best other; new rows go where they belong by subject."""
     return [
         ["problem: what is counted", "UpperTail", "best other we know"],
+        ["ten environments as users write them, by defaults, at equal steps: learned", *_users()],
         ["randomized Chain 100: episodes until solved", *_chain()],
         ["DeepSea 50: episodes until the first success", *_sea()],
         ["DeepSea 20 with chance: episodes until the policy stays good", *_good("deep_sea_20", "count_bonus")],
@@ -24,6 +26,11 @@ def rows() -> list[list[str]]:
         ["dm_control's pendulum-swingup: episodes until ten return 800", *_reached("dm_control/pendulum-swingup-v0")],
         ["cartpole-swingup_sparse: until ten return 500", *_reached("dm_control/cartpole-swingup_sparse-v0")],
     ]
+
+
+def _users() -> tuple[str, str]:
+    *_, learned = peers()
+    return learned[2], f"{learned[4]} (PPO)"
 
 
 def _published(task: str) -> list[int]:
