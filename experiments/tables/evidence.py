@@ -39,11 +39,16 @@ def reached() -> list[list[str]]:
             goal = "-" if cell["goal"] is None else f"{cell['goal']:g} over {cell['window']}"
             rows.append([
                 task, shown, str(len(means)), "{} to {}".format(*cell["judged_episodes"]),
-                f"{statistics.median(means):.1f} ({min(means):.1f})",
-                f"{statistics.median(cell['greedy']):.1f} ({min(cell['greedy']):.1f})", goal, when,
+                _with_worst(means), _with_worst(cell["greedy"]), goal, when,
                 best_of(published[task]) if task in published else "-",
             ])  # fmt: skip
     return rows
+
+
+def _with_worst(returns: list[float]) -> str:
+    """The median and the lowest; returns of 0 or 1 by their shares."""
+    digits = 2 if all(0 <= each <= 1 for each in returns) else 1
+    return f"{statistics.median(returns):.{digits}f} ({min(returns):.{digits}f})"
 
 
 def best_of(published: dict[str, int]) -> str:
