@@ -179,7 +179,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
     start_square = float(start_std**2 if stochastic else start_mean**2 + start_std**2)
     known = CHANCE_COUNT if stochastic else NOISE_COUNT
     if stochastic:
-        np.testing.assert_allclose(start, [0.4, (0.2898 * family.unit) ** 2], rtol=1e-3)
+        np.testing.assert_allclose(start, [0.4, (0.2898 * 4.0) ** 2], rtol=1e-3)
     values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
     states, actions, rewards, ends, nexts = (np.asarray(each) for each in data[:5])
     for _ in range(500):

@@ -26,7 +26,7 @@ def users() -> list[list[str]]:
 ENOUGH = 0.9
 """Learned: a policy that is at least this far on the way from random actions to the rule by hand."""
 
-METHODS = ("UpperTail", "SB3's DQN", "SB3's PPO")
+METHODS: tuple[str, ...] = ("UpperTail", "SB3's DQN", "SB3's PPO")
 
 
 def peers() -> list[list[str]]:
