@@ -40,7 +40,7 @@ def test_it_keeps_what_was_stored_and_chosen_too(learned):
 
 def test_in_loops_of_python_too():
     cell = ut.FromGymnasium(Cell, features="hashed", returns=(0, 8))
-    asked = ut.Settings(seeds=1, steps=512, rollout_steps=16)
+    asked = ut.Settings(seeds=1, steps=1024, rollout_steps=16)
     ut.train(cell, settings=asked, checkpoints=ut.Checkpoints("cell"))
     again = ut.train(cell, init="cell", seeds=1, steps=32, rollout_steps=16)
     assert again.record.episodes[0].returns[1:].tolist() == [8.0] * 3  # the first action is chosen before
