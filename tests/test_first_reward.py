@@ -104,3 +104,31 @@ def test_the_first_reward_is_not_taken_for_the_largest_where_there_is_chance(see
     builder = FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Halls(), 300))
     result = train(builder, settings=Settings(seeds=1, seed=seed, episodes=100))
     assert result.record.episodes[0].returns[-30:].mean() > 290
+
+
+class Lock(gymnasium.Env[int, int]):
+    """Eight dials, which jam at times. A wrong turn pays 0.05 at times and leads back; the last right one pays 10."""
+
+    observation_space: Any = spaces.Discrete(8)
+    action_space: Any = spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.at = 0
+        return self.at, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        if self.np_random.random() < 0.1:
+            return self.at, 0.0, False, False, {}
+        if action != (2, 0, 0, 1, 2, 1, 0, 2)[self.at]:
+            self.at = 0
+            return self.at, 0.05 * (self.np_random.random() < 0.5), False, False, {}
+        self.at += 1
+        return min(self.at, 7), 10.0 * (self.at == 8), self.at == 8, False, {}
+
+
+def test_what_a_random_policy_measured_is_not_taken_for_the_most_where_there_is_chance() -> None:
+    builder = FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Lock(), 40))
+    result = train(builder, settings=Settings(seeds=1, seed=7919, steps=4_000))
+    low, high = result.record.asked["measured_returns"]
+    assert result.record.episodes[0].returns[-20:].mean() > 9 and low == 0

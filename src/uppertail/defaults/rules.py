@@ -293,7 +293,8 @@ RULES = (
         "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
         "otherwise; where they did, means are backed up with the greedy action, and "
-        "what was never seen starts as wide as the range of returns, in its middle",
+        "what was never seen starts as wide as the range of returns, in its middle; the upper bound is at least 2.63 "
+        "times the highest return of a measured range",
         f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
         f"start until noise was seen, then {LEAST_NOISE:g} at least",
         "seeds 100 to 109 of the tables of [docs/chance.md](chance.md) and of a queue, a shop and a rainy Taxi: "

@@ -114,6 +114,11 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """This family with its open settings so that it starts as wide as the returns, and no wider."""
         return self
 
+    def starting_at(self, std: float) -> Self:
+        """This family with its open settings so that it starts with this standard deviation, in units of return."""
+        del std
+        return self
+
     def log_density(self, z: Params, returns: Float[Array, "*points"]) -> Float[Array, "*points"]:
         """log p(Z = returns), per unit of return; only where `has_density`."""
         raise TypeError(f"{type(self).__name__} has no density at {returns} of {z}.")

@@ -139,6 +139,10 @@ class Gaussian(Centered[GaussianReturn]):
     def as_wide_as_returns(self) -> Self:
         return dataclasses.replace(self, std_bias=UNIFORM_STD_BIAS) if self.std_bias is None else self
 
+    def starting_at(self, std: float) -> Self:
+        std_bias = math.log(math.expm1(std / float(self.unit)))  # the inverse of the softplus
+        return dataclasses.replace(self, std_bias=std_bias) if self.std_bias is None else self
+
     def lower(self, first: GaussianReturn, second: GaussianReturn) -> GaussianReturn:
         """The lower mean and the lower standard deviation, so that no upper bound is above both."""
         return jax.tree.map(jnp.minimum, first, second)

@@ -77,6 +77,9 @@ class Quantile(Centered[QuantileReturn]):
     def as_wide_as_returns(self) -> Self:
         return dataclasses.replace(self, start_std=UNIFORM) if self.start_std is None else self
 
+    def starting_at(self, std: float) -> Self:
+        return dataclasses.replace(self, start_std=std / float(self.unit)) if self.start_std is None else self
+
     def rescaling(self, before: Any) -> Rescaling:
         ratio = jnp.asarray(before.unit / self.unit, jnp.float32)
         return Rescaling(jnp.full(self.quantiles, ratio), jnp.asarray(self.begin) * (ratio - 1.0))

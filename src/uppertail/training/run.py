@@ -24,7 +24,6 @@ from uppertail.environments import (
     Say,
     widest_range,
 )
-from uppertail.environments.random_policy import WIDER
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
 from uppertail.masks import ActionMask, masked
@@ -51,6 +50,7 @@ UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
+BEYOND = 2.63  # how many times the highest return that was measured may be exceeded, where there is chance
 
 
 class Run:
@@ -164,7 +164,10 @@ class Run:
         most = None if self.settings.steps is None else math.ceil(self.settings.steps / repeats)
         discount = self.settings.discount**repeats  # of an action, as is the limit
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
-        self.method = dataclasses.replace(self._asked_method, distribution=self._asked_method.distribution.fit(returns))
+        distribution = self._asked_method.distribution.fit(returns)
+        if self._has_chance and not returns.known:
+            distribution = distribution.starting_at(_wide_enough(returns))
+        self.method = dataclasses.replace(self._asked_method, distribution=distribution)
         bounds = None if returns.known or not self._range_grows else returns.bounds
         has_masks, sizes = self.driver.first_mask is not None, self._listed.sizes
         learner = self.method.learns(self._encoding, settings, bounds, has_masks, sizes)
@@ -176,12 +179,8 @@ class Run:
             self.recorder.use(self.loop, self.programs, repeats)
 
     def _refit(self, low: float, high: float) -> Loop:
-        """Fits the distribution to the first rewards that are not 0, if a random policy saw none.
-
-        Where there is chance the start is as wide as that range, which then reaches as far beyond as a measured one.
-        """
-        beyond = WIDER * (high - low) if self._has_chance else 0.0
-        self._fit(ReturnRange(low - beyond * (low < 0), high + beyond * (high > 0), known=False))
+        """Fits the distribution to the first rewards that are not 0, if a random policy saw none."""
+        self._fit(ReturnRange(low, high, known=False))
         return self.loop
 
     def _widened(self, state: State) -> State:
@@ -381,6 +380,15 @@ def driver_of(
             f"same: leave it out{never}."
         )
     return CompiledDriver(builder, keys, programs)
+
+
+def _wide_enough(returns: ReturnRange) -> float:
+    """The standard deviation of a start in the middle of a measured range, where there is chance (decision 39).
+
+    Two of them reach above what may be there: a random policy seldom sees the largest reward, but 0 bounds costs.
+    """
+    width, middle = (returns.high - returns.low) or 1.0, (returns.low + returns.high) / 2
+    return max(width / math.sqrt(12), (BEYOND * returns.high - middle) / 2)
 
 
 def _start_moments(family: Any, network: Network, observation: Array, mask: ActionMask) -> tuple[Array, Array]:
