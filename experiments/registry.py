@@ -145,7 +145,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "users": Experiment(
         "ten environments as users bring them, by all defaults: learned, exported, reported",
         "tasks.users --out results/users", ("users/[A-Z]*",), ("sparse",), 0.3, {"users": "users:users"},
-        again=True, chosen_on="100 to 102 (steps of the tank, the thermostat and the shop)", reported_on="0 and 1",
+        again=True, chosen_on="100 and 101 (two counts of steps); the queue's steps on 0 and 1", reported_on="0 and 1",
     ),
     "users_peers": Experiment(
         "DQN and PPO by their defaults on the same ten", "peers.sb3_users --out results/users/peers.json",

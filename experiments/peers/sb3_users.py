@@ -19,11 +19,9 @@ from gymnasium import spaces
 from stable_baselines3 import DQN, PPO
 
 from experiments.peers.sb3 import machine
-from experiments.tasks.users_environments import USERS
+from experiments.tasks.users_environments import EPISODES, USERS
 
 ALGORITHMS = {"DQN": DQN, "PPO": PPO}
-EPISODES = range(1_000, 1_100)
-"""The seeds of the episodes that are compared (experiments/tasks/users.py)."""
 
 
 def measure(algorithm: str, name: str, seed: int) -> dict[str, Any]:

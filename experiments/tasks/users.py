@@ -19,13 +19,10 @@ import numpy as np
 import uppertail as ut
 from experiments.common import options, write
 from experiments.tasks import users_environments
-from experiments.tasks.users_environments import USERS
+from experiments.tasks.users_environments import EPISODES, USERS
 from uppertail import cli, records
 from uppertail.reports.groups import groups
 from uppertail.training.process import hardware
-
-EPISODES = range(1_000, 1_100)
-"""The seeds of the episodes that are compared; no training sees them."""
 
 
 def id_of(name: str) -> str:

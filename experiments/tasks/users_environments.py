@@ -381,5 +381,8 @@ USERS = {
     "Thermostat": Users(Thermostat, thermostat, False, None, 6_000),
 }
 
+EPISODES = range(1_000, 1_100)
+"""The seeds of the episodes that are compared; no training sees them."""
+
 for _name, _each in USERS.items():
     gymnasium.register(f"{_name}-v0", entry_point=_each.make, max_episode_steps=_each.limit)
