@@ -185,6 +185,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         {"minigrid-imitation": "grids:imitated"}, again=True, needs=MINIGRID,
         chosen_on="0 to 4", reported_on="10 to 14",
     ),
+    "minigrid_ids": Experiment(
+        "MiniGrid's smaller environments by these two presets", "tasks.minigrid_ids --out results/minigrid_ids",
+        ("minigrid_ids/*",), ("minigrid",), 0.5, {"minigrid-ids": "grids:by_ids"}, again=True, needs=MINIGRID,
+        chosen_on="100 (counts of steps)", reported_on="0 to 4",
+    ),
     "bsuite": Experiment(
         "bsuite's scores, after `uppertail study experiments/tasks/bsuite.yaml`",
         "tasks.bsuite_scores --out results/bsuite", ("bsuite/*.json",), ("bsuite",), None,

@@ -98,6 +98,17 @@ def imitated() -> list[list[str]]:
     ]  # fmt: skip
 
 
+def by_ids() -> list[list[str]]:
+    """Smaller environments by the presets for new layouts."""
+    rows = [["environment", "random actions", "preset", "steps", "reached, each seed", "last, each seed",
+             "greedy, each seed", "steps/s"]]  # fmt: skip
+    return rows + [
+        [run["env"], f"{run['random']:.2f}", f"`minigrid_{run['preset']}`", f"{run['steps_each']:,}", _reached(run),
+         _each(run["last_tenth"]), _each(run["greedy"]), _rate(run)]
+        for run in _runs("minigrid_ids/*-seeds-*.json")
+    ]  # fmt: skip
+
+
 def _runs(pattern: str) -> list[dict[str, Any]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob(pattern))]
 

@@ -1,0 +1,100 @@
+"""MiniGrid's smaller environments, a new layout in each episode: which of two presets learns which.
+
+Usage: python -m experiments.tasks.minigrid_ids [--out results/minigrid_ids] [--seeds 5] [--seed 0] [--only LavaGapS5]
+
+Needs `uppertail[minigrid]`. The settings are those of the presets minigrid_imitation and minigrid_layouts. Files that
+are there already are kept.
+"""
+
+import dataclasses
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import uppertail as ut
+from experiments.common import options, write
+from experiments.tasks.minigrid_layouts import VIEWS, reached
+from experiments.tasks.minigrid_marks import own_returns
+from experiments.tasks.minigrid_runs import PAID_ALIKE, PRIZE, SETTINGS, C
+from experiments.tasks.minigrid_tasks import PREFIX, VERSION
+
+GOAL = 0.8
+"""The mean return of 100 training episodes that has to be reached: no less than 0.8 of the best, which is below 1."""
+
+RUNS = {
+    "LavaGapS5": {"layouts": 10_000},
+    "LavaGapS7": {"layouts": 10_000, "imitation": 20_000},
+    "Unlock": {"layouts": 15_000, "imitation": 60_000},
+    "Dynamic-Obstacles-5x5": {"imitation": 20_000},
+    "Dynamic-Obstacles-6x6": {"imitation": 20_000},
+    "Dynamic-Obstacles-Random-6x6": {"imitation": 20_000},
+    "FourRooms": {"layouts": 10_000, "imitation": 40_000},
+}
+"""Steps of each seed, by environment and preset."""
+
+RANDOM_EPISODES = 200
+
+
+def trained(name: str, preset: str, settings: ut.Settings) -> ut.TrainingResult:
+    """A run by a preset."""
+    if preset == "imitation":
+        env = ut.Gym(name, features="one_hot", values=11, returns=(0.0, 1.0))
+        return ut.train(env, ut.PointMass(), ut.Softmax(), settings, learner=ut.Imitation())
+    env = ut.Gym(name, wrappers=[PAID_ALIKE], encoding="hashed", returns=(0.0, PRIZE), **VIEWS["objects"])
+    settings = dataclasses.replace(settings, rollout_steps=16, **SETTINGS)
+    return ut.train(env, ut.Gaussian(), ut.EpisodicUCB(C), settings, learner=ut.LeastSquares(sweeps=2))
+
+
+def random_return(name: str) -> float:
+    """The mean return of random actions."""
+    env, total = gymnasium.make(name), 0.0
+    env.action_space.seed(0)
+    for episode in range(RANDOM_EPISODES):
+        env.reset(seed=episode)
+        over = False
+        while not over:
+            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            total, over = total + float(reward), terminated or truncated
+    return total / RANDOM_EPISODES
+
+
+def learn(name: str, preset: str, seed: int, seeds: int) -> dict[str, Any]:
+    """Trains all seeds; returns what each earned, by MiniGrid's own returns."""
+    full_name, steps = f"{PREFIX}{name}-v0", RUNS[name][preset]
+    result = trained(full_name, preset, ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps))
+    summary, episodes = result.record.summary(), result.record.episodes
+    limit = gymnasium.make(full_name).unwrapped.max_steps  # pyright: ignore[reportAttributeAccessIssue]
+    own, unit = [each.returns for each in episodes], 1.0
+    if preset == "layouts":
+        own, unit = [own_returns(each.returns, each.lengths, limit) for each in episodes], PRIZE
+    last = [returns[each.end_steps > 0.9 * steps] for returns, each in zip(own, episodes, strict=True)]
+    return {
+        "env": name,
+        "minigrid": VERSION,
+        "preset": preset,
+        "seeds": list(range(seed, seed + seeds)),
+        "steps_each": steps,
+        "random": round(random_return(full_name), 3),
+        "reached_step": [reached(each, of.end_steps, GOAL) for each, of in zip(own, episodes, strict=True)],
+        "last_tenth": [round(float(np.mean(returns)), 3) for returns in last],
+        "greedy": [round(each / unit, 3) for each in result.record.greedy_returns],
+        "asked": {part: summary[part] for part in ("env", "distribution", "policy", "learner", "settings")},
+        **{fact: summary[fact] for fact in ("env_steps", "wall_seconds", "steps_per_second", "hardware")},
+    }
+
+
+def again(stem: str, stored: dict[str, Any]) -> dict[str, Any]:
+    """The first seed of a stored result, made again."""
+    found = learn(stored["env"], stored["preset"], stored["seeds"][0], 1)
+    return {each: found[each] for each in ("reached_step", "last_tenth", "greedy")}
+
+
+if __name__ == "__main__":
+    given = options(__doc__, "results/minigrid_ids", seeds=5, seed=0, only=[*RUNS])
+    for name, preset in ((each, preset) for each in given.only for preset in RUNS[each]):
+        path = given.out / f"{name}-{preset}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
+        if not path.exists():
+            cell = learn(name, preset, given.seed, given.seeds)
+            write(path, cell, indent=None)
+            print(path.stem, cell["random"], cell["last_tenth"], cell["greedy"], cell["wall_seconds"], flush=True)
