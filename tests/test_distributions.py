@@ -828,8 +828,8 @@ def test_an_unknown_distance_is_refused() -> None:
 
 def test_a_start_of_a_width_that_is_asked_for() -> None:
     families: list[ReturnDistribution[Any]] = [Gaussian(scale=4.0), Quantile(scale=4.0, quantiles=256)]
-    for start in (each.starting_at(3.0) for each in families):
+    for start in (each.starting_at(0.75) for each in families):
         z = start.from_outputs(jnp.zeros(start.num_outputs))
         np.testing.assert_allclose(start.std(z), 3.0, rtol=0.02)
     chosen = Gaussian(scale=4.0, std_bias=0.5)
-    assert chosen.starting_at(3.0) == chosen and PointMass().starting_at(3.0) == PointMass()
+    assert chosen.starting_at(0.75) == chosen and PointMass().starting_at(0.75) == PointMass()

@@ -20,7 +20,7 @@ from uppertail.encodings import Image, OneHot, RandomFeatures, Scalar, Thermomet
 from uppertail.errors import InputError
 from uppertail.learners import table
 from uppertail.learners.outcomes import NONE, Outcomes
-from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, LEAST_NOISE, MOST, NOISE_COUNT
+from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MOST, NOISE_COUNT
 from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
@@ -160,6 +160,27 @@ CASES = [
 ]
 
 
+def chances_of_news(rows: list[tuple[Any, ...]]) -> list[float]:
+    """By how many transitions of pairs with 1, 2 to 3, 4 to 7, ... visits led where nothing was known."""
+    seen, reached = dict[Any, list[Any]](), set[int]()
+    tried, new = np.zeros(8), np.zeros(8)
+    for state, action, after, ends in rows:
+        reached.add(int(state))
+        own = seen.setdefault((int(state), int(action)), [])
+        outcome = int(after), bool(ends)
+        if own:
+            tried[int(np.log2(len(own)))] += 1
+            new[int(np.log2(len(own)))] += outcome not in own if ends else int(after) not in reached
+        own.append(outcome)
+        if not ends:
+            reached.add(int(after))
+    chances, chance = [], 1.0
+    for transitions, found in zip(tried, new, strict=True):
+        chance = (found + 0.3 * chance / 2) / (transitions + 0.3)
+        chances.append(chance)
+    return chances
+
+
 @pytest.mark.parametrize(("family", "lanes", "stochastic"), CASES)
 def test_a_table_is_the_mean_of_its_start_and_all_targets(
     family: ReturnDistribution[Any], lanes: int, stochastic: bool, monkeypatch: pytest.MonkeyPatch
@@ -182,6 +203,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
         np.testing.assert_allclose(start, [0.4, (0.2898 * 4.0) ** 2], rtol=1e-3)
     values, noisiest = np.tile(start, (STATES, ACTIONS, 1)), 0.0
     states, actions, rewards, ends, nexts = (np.asarray(each) for each in data[:5])
+    chances = chances_of_news(list(zip(states, actions, nexts, ends, strict=True)))
     for _ in range(500):
         new, noises = values.copy(), []
         for state, action in np.ndindex(STATES, ACTIONS):
@@ -190,9 +212,10 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
             means, _ = moments(family, targets)
             squares, count = np.sum((means - means.mean()) ** 2), len(own)
             noises.append(squares / count)
-            least = (LEAST_NOISE if noisiest else FIRST_NOISE) * start_square
-            prior_noise = max(noisiest, least) if stochastic else noisiest
+            prior_noise = noisiest or FIRST_NOISE * start_square * stochastic
             variance = (squares + known * prior_noise) / (count - 1 + known)
+            if stochastic:
+                variance = max(variance, chances[int(np.log2(count))] * start_square)
             spread = np.clip(variance / start_square, SPREAD_PRIOR, MOST)
             prior = np.where(np.array(family.is_mean), MEAN_PRIOR, spread)
             new[state, action] = start + np.sum(targets - start, axis=0) / (count + prior)

@@ -10,7 +10,8 @@ from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, PackageBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
-from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, LEAST_NOISE
+from uppertail.learners.novelty import WEIGHT
+from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
@@ -293,12 +294,15 @@ RULES = (
         "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
         "otherwise; where they did, means are backed up with the greedy action, and "
-        "what was never seen starts as wide as the range of returns, in its middle; the upper bound is at least 2.63 "
-        "times the highest return of a measured range",
+        "what was never seen starts as wide as the range of returns, in its middle: its upper bound is 8% of the range "
+        "above it, and 25% if the range was measured, which then grows with the means that are learned",
         f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
-        f"start until noise was seen, then {LEAST_NOISE:g} at least",
-        "seeds 100 to 109 of the tables of [docs/chance.md](chance.md) and of a queue, a shop and a rainy Taxi: "
-        "[decision 39](decisions/0039-tables-with-chance-start-in-the-middle.md)",
+        f"start until noise was seen; at least the chance that a pair with as many visits leads where nothing is "
+        f"known, whose prior counts as {WEIGHT:g} transitions; the start of a measured range has a standard deviation "
+        f"of {MEASURED_STD:g}",
+        "seeds 100 to 109 of the tables of [docs/chance.md](chance.md), a queue, a shop and corridors: decisions "
+        "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
+        "[40](decisions/0040-novelty-in-place-of-a-least-noise.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables",
     ),
     Rule(

@@ -115,7 +115,7 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         return self
 
     def starting_at(self, std: float) -> Self:
-        """This family with its open settings so that it starts with this standard deviation, in units of return."""
+        """This family with its open settings so that it starts with this standard deviation, in units of the scale."""
         del std
         return self
 

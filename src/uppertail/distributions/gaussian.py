@@ -140,7 +140,7 @@ class Gaussian(Centered[GaussianReturn]):
         return dataclasses.replace(self, std_bias=UNIFORM_STD_BIAS) if self.std_bias is None else self
 
     def starting_at(self, std: float) -> Self:
-        std_bias = math.log(math.expm1(std / float(self.unit)))  # the inverse of the softplus
+        std_bias = math.log(math.expm1(std))  # the inverse of the softplus
         return dataclasses.replace(self, std_bias=std_bias) if self.std_bias is None else self
 
     def lower(self, first: GaussianReturn, second: GaussianReturn) -> GaussianReturn:

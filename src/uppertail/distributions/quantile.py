@@ -78,7 +78,7 @@ class Quantile(Centered[QuantileReturn]):
         return dataclasses.replace(self, start_std=UNIFORM) if self.start_std is None else self
 
     def starting_at(self, std: float) -> Self:
-        return dataclasses.replace(self, start_std=std / float(self.unit)) if self.start_std is None else self
+        return dataclasses.replace(self, start_std=std) if self.start_std is None else self
 
     def rescaling(self, before: Any) -> Rescaling:
         ratio = jnp.asarray(before.unit / self.unit, jnp.float32)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.agent import TINY, Agent, where
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.coordinates import Coordinates
+from uppertail.learners.novelty import Novelty, class_of, new_to_its_pair
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.table_state import Sums, Sweep, TableMemory, TableReturns
 from uppertail.masks import ActionMask, masked
@@ -29,12 +30,12 @@ CHANCE_COUNT = 1.0
 
 FIRST_NOISE = 27.0
 """The prior of the noise where chance is known to be at work and none was seen so far, in variances of the start. After
-n equal outcomes two standard errors are then 3 / n of the range of returns: an outcome with a chance of 3 / n is missed
-n times with a chance of 5% (the rule of three)."""
+n equal outcomes two standard errors of a known range's Gaussian are then 3 / n of it: an outcome with a chance of 3 / n
+is missed n times with a chance of 5% (the rule of three)."""
 
-LEAST_NOISE = 0.005
-"""The least noise of the noisiest pair where chance is known to be at work, in variances of the start: an outcome that
-was not seen yet may be worth far more than those that were."""
+MEASURED_STD = 0.375
+"""The standard deviation of the start where chance is at work and the range of returns was measured, in ranges: its
+upper bound, two of them above the middle, is a quarter of the range above the highest return."""
 
 SOLVE_AFTER = 0.002
 """All pairs are swept when there is a new outcome, or when this share of all transitions is new."""
@@ -149,7 +150,7 @@ class TableLearner(Learner):
         errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
         masks = jnp.zeros((states, num_actions), bool) if self.agent.has_masks else None
         outcomes, oldest = Outcomes.none(pairs, most), jnp.zeros((), jnp.int32)
-        memory = TableMemory(outcomes, jnp.zeros(()), jnp.zeros(()), errors, oldest, masks)
+        memory = TableMemory(outcomes, Novelty.none(states), jnp.zeros(()), jnp.zeros(()), errors, oldest, masks)
         return LearnerState(network.observe(observations), memory)
 
     def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
@@ -174,7 +175,7 @@ class TableLearner(Learner):
         states, nexts = index(network.encoder, fresh.observation), index(network.encoder, fresh.next_observation)
         pairs = states * network.values.shape[1] + fresh.action
         rows = pairs, nexts, fresh.reward, fresh.terminated
-        outcomes, _ = jax.lax.scan(lambda seen, row: (seen.add(*row), None), memory.outcomes, rows)
+        (outcomes, novelty, _), _ = jax.lax.scan(recorded, (memory.outcomes, memory.novelty, network.counts), rows)
         counts = network.counts.at[states, fresh.action].add(1.0)
         total, earlier = jnp.sum(counts), jnp.sum(counts) - pairs.shape[0]
         is_noisy = (memory.noise > 0) | self.stochastic
@@ -186,7 +187,8 @@ class TableLearner(Learner):
         masks = memory.masks
         if masks is not None:
             masks = masks.at[nexts].max(fresh.next_action_mask)
-        memory = renewed(jax.random.fold_in(key, RENEW), memory._replace(outcomes=outcomes, masks=masks), again)
+        memory = memory._replace(outcomes=outcomes, novelty=novelty.estimated(), masks=masks)
+        memory = renewed(jax.random.fold_in(key, RENEW), memory, again)
         tables = network.values, network.plans, network.priors
         before = Sweep(*tables, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due, lost)
@@ -380,8 +382,9 @@ class TableLearner(Learner):
         there, here, visits = pairs != NONE, jnp.divmod(jnp.maximum(pairs, 0), sweep.values.shape[1]), sums.visits
         known = CHANCE_COUNT if self.stochastic else NOISE_COUNT
         unit = self.start_square if self.stochastic else 0.0
-        noise = jnp.where(noise > 0, jnp.maximum(noise, LEAST_NOISE * unit), FIRST_NOISE * unit)
+        noise = jnp.where(noise > 0, noise, FIRST_NOISE * unit)
         variance = (sums.squares + known * noise) / (jnp.maximum(visits - 1.0, 0.0) + known)
+        variance = jnp.maximum(variance, memory.novelty.chances[class_of(visits)] * unit)
         priors = self.prior_counts(variance)
         # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
         values = (sums.targets + priors * self.start[None]) / (visits[:, None] + priors)
@@ -408,6 +411,18 @@ class TableLearner(Learner):
             change,
             sweep.number,
         )
+
+
+def recorded(
+    seen: tuple[Outcomes, Novelty, Float[Array, "states actions"]], row: tuple[Array, Array, Array, Array]
+) -> tuple[tuple[Outcomes, Novelty, Float[Array, "states actions"]], None]:
+    """Outcomes, their novelty and the visits of pairs after one more transition: its pair, where it led, and so on."""
+    outcomes, novelty, counts = seen
+    (pair, next_state, _, terminated), after = row, outcomes.add(*row)
+    state, action = jnp.divmod(pair, counts.shape[1])
+    is_new = new_to_its_pair(outcomes, after)
+    novelty = novelty.add(counts[state, action], state, next_state, terminated, is_new)
+    return (after, novelty, counts.at[state, action].add(1.0)), None
 
 
 def renewed(key: PRNGKeyArray, memory: TableMemory, due: Bool[Array, ""]) -> TableMemory:

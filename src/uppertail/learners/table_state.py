@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from uppertail.learners.coordinates import Coordinates
+from uppertail.learners.novelty import Novelty
 from uppertail.learners.outcomes import Outcomes
 from uppertail.masks import ActionMask
 from uppertail.networks import EncodedNetwork
@@ -52,6 +53,7 @@ class TableMemory(NamedTuple):
     """What a table keeps beside its values: data, and numbers of the last `Sweep`."""
 
     outcomes: Outcomes
+    novelty: Novelty
     noise: Float[Array, ""]
     change: Float[Array, ""]  # above 1: sweeps have to go on
     errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors

@@ -26,6 +26,9 @@ from uppertail.environments import (
 )
 from uppertail.errors import InputError
 from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
+from uppertail.learners.coordinates import Coordinates
+from uppertail.learners.table import MEASURED_STD
+from uppertail.learners.table_state import TableReturns
 from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.policies import Greedy
@@ -50,7 +53,7 @@ UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
-BEYOND = 2.63  # how many times the highest return that was measured may be exceeded, where there is chance
+ROUNDED = 1e-3  # how far a learned mean may be beyond the range of returns, in ranges
 
 
 class Run:
@@ -166,7 +169,7 @@ class Run:
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         distribution = self._asked_method.distribution.fit(returns)
         if self._has_chance and not returns.known:
-            distribution = distribution.starting_at(_wide_enough(returns))
+            distribution = distribution.starting_at(MEASURED_STD)
         self.method = dataclasses.replace(self._asked_method, distribution=distribution)
         bounds = None if returns.known or not self._range_grows else returns.bounds
         has_masks, sizes = self.driver.first_mask is not None, self._listed.sizes
@@ -175,6 +178,7 @@ class Run:
         limits = settings.most_episodes, settings.steps
         self.loop = Loop(learner, settings.steps_per_rollout, *limits, counted, settings.evaluate_every is not None)
         self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
+        self._best_mean = self.programs.compiled_later(_best_mean, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
 
@@ -186,6 +190,7 @@ class Run:
     def _widened(self, state: State) -> State:
         """The state with the distribution fitted to a wider range, if a return was beyond the measured one.
 
+        Where there is chance, a learned mean counts, too: it looks beyond the time limit, as the bound has to.
         It is asked where whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
         """
         (low, high, known), ledger = self.returns, self.ledger
@@ -193,6 +198,9 @@ class Run:
         if known or not whole or not self.loop.learner.can_refit or ledger.finished.any():
             return state
         least, most = ledger.seen.tolist()
+        if self._has_chance:
+            best = float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
+            most = max(most, best if best > high + ROUNDED * (high - low) else high)
         if low <= least and most <= high:
             return state
         least, most = min(low, least), max(high, most)
@@ -382,21 +390,19 @@ def driver_of(
     return CompiledDriver(builder, keys, programs)
 
 
-def _wide_enough(returns: ReturnRange) -> float:
-    """The standard deviation of a start in the middle of a measured range, where there is chance (decision 39).
-
-    Two of them reach above what may be there: a random policy seldom sees the largest reward, but 0 bounds costs.
-    """
-    width, middle = (returns.high - returns.low) or 1.0, (returns.low + returns.high) / 2
-    return max(width / math.sqrt(12), (BEYOND * returns.high - middle) / 2)
-
-
 def _start_moments(family: Any, network: Network, observation: Array, mask: ActionMask) -> tuple[Array, Array]:
     """Mean and standard deviation of the return of the allowed action with the highest mean."""
     z = network.returns(family, observation)
     mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
     best = jnp.argmax(masked(mean, mask))
     return mean[best], std[best]
+
+
+def _best_mean(family: Any, network: Network) -> Array:
+    """The highest mean return of any state and action of a table that was tried."""
+    assert isinstance(network, TableReturns)
+    mean = jax.vmap(jax.vmap(lambda each: family.mean(Coordinates(family).distribution(each))))(network.values)
+    return jnp.max(jnp.where(network.counts > 0, mean, -jnp.inf))
 
 
 def _reshaped(observation: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

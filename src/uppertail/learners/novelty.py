@@ -1,0 +1,69 @@
+"""How often a pair of state and action that was tried before shows what was never seen, read off all pairs."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from uppertail.learners.outcomes import Outcomes
+
+CLASSES = 32
+"""Classes of pairs: those with 1 visit, with 2 to 3, 4 to 7, and so on."""
+
+WEIGHT = 0.3
+"""How many transitions the prior of a class counts as: half the chance of the class before, since twice as many visits
+showed nothing new."""
+
+
+class Novelty(NamedTuple):
+    """Transitions of each class of pairs, and those that led where nothing was known.
+
+    That is to a state that was never reached, or to an end where the pair had shown none. It is the estimate of Good
+    (1953, after Turing) of the chance of what was not seen, for pairs with as many visits.
+    """
+
+    transitions: Float[Array, " classes"]
+    new: Float[Array, " classes"]
+    reached: Bool[Array, " states"]  # where a transition began or led
+    chances: Float[Array, " classes"]  # that the next transition of a pair does so, by the last estimate
+
+    @classmethod
+    def none(cls, states: int) -> "Novelty":
+        """No transition."""
+        return cls(jnp.zeros(CLASSES), jnp.zeros(CLASSES), jnp.zeros(states, bool), jnp.zeros(CLASSES)).estimated()
+
+    def add(
+        self,
+        visits: Float[Array, ""],
+        state: Int[Array, ""],
+        next_state: Int[Array, ""],
+        terminated: Bool[Array, ""],
+        is_new: Bool[Array, ""],
+    ) -> "Novelty":
+        """After one more transition of a pair with so many visits before; `is_new`: its outcome is new to the pair."""
+        reached = self.reached.at[state].set(True)
+        found = is_new & (terminated | ~reached[next_state])
+        row = jnp.where(visits > 0, class_of(visits), CLASSES)
+        return self._replace(
+            transitions=self.transitions.at[row].add(1.0, mode="drop"),
+            new=self.new.at[row].add(found.astype(jnp.float32), mode="drop"),
+            reached=reached.at[next_state].max(~terminated),
+        )
+
+    def estimated(self) -> "Novelty":
+        """With the chances by all that was counted."""
+        chance, found = jnp.asarray(1.0), list[Float[Array, ""]]()
+        for transitions, new in zip(self.transitions, self.new, strict=True):
+            chance = (new + WEIGHT * chance / 2) / (transitions + WEIGHT)
+            found.append(chance)
+        return self._replace(chances=jnp.stack(found))
+
+
+def class_of(visits: Float[Array, "*pairs"]) -> Int[Array, "*pairs"]:
+    """The class of pairs with so many visits, at least one."""
+    return jnp.clip(jnp.floor(jnp.log2(jnp.maximum(visits, 1.0)) + 1e-4).astype(jnp.int32), 0, CLASSES - 1)
+
+
+def new_to_its_pair(before: Outcomes, after: Outcomes) -> Bool[Array, ""]:
+    """Whether the transition between the two showed its pair an outcome that the pair had not shown."""
+    return (after.size > before.size) | (after.replaced > before.replaced)
