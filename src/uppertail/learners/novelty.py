@@ -61,7 +61,8 @@ class Novelty(NamedTuple):
 
 def class_of(visits: Float[Array, "*pairs"]) -> Int[Array, "*pairs"]:
     """The class of pairs with so many visits, at least one."""
-    return jnp.clip(jnp.floor(jnp.log2(jnp.maximum(visits, 1.0)) + 1e-4).astype(jnp.int32), 0, CLASSES - 1)
+    _, exponent = jnp.frexp(jnp.maximum(visits, 1.0))
+    return jnp.minimum(exponent.astype(jnp.int32) - 1, CLASSES - 1)
 
 
 def new_to_its_pair(before: Outcomes, after: Outcomes) -> Bool[Array, ""]:
