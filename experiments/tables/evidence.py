@@ -16,6 +16,9 @@ SHOWN = {
     "optimistic_value": "one optimistic value",
     "no_evidence": "no evidence, epsilon-greedy",
     "count_bonus": "a count bonus as reward, epsilon-greedy",
+    "distillation": "distillation as reward, epsilon-greedy",
+    "acting_alone": "evidence in acting alone",
+    "targets_alone": "evidence in targets alone",
 }
 
 
