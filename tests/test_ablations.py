@@ -1,5 +1,6 @@
 """The parts that experiments/tasks/evidence.py compares evidence with: who hears of it, and what surprises."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import optax
 import pytest
 
 import uppertail as ut
+from experiments.tasks.bootstrapped import Bootstrapped, NoCounts
 from experiments.tasks.distillation import Distillation, DistillationBonus, Distilled
 from experiments.tasks.half_evidence import ActingAlone, TargetsAlone
 from uppertail.agent import Agent
@@ -19,7 +21,8 @@ from uppertail.networks import Twin
 from uppertail.policies import EpsilonGreedy
 from uppertail.replay import Uniform
 from uppertail.targets import Online
-from uppertail.types import POLICY_CHOICE, Transition
+from uppertail.training.method import Method, resolved
+from uppertail.types import POLICY_CHOICE, Rescaling, Transition
 
 ENCODING = Standardized(Vector((float("-inf"),) * 2, (float("inf"),) * 2))
 SEEN = jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
@@ -84,3 +87,37 @@ def test_a_transition_is_paid_for_its_surprise_when_it_is_new() -> None:
     expected = 0.5 * 5.0 * 0.1 * seen.network.unknown.surprise(SEEN[:1])[0]
     assert float(expected) > 0
     np.testing.assert_allclose(stored, expected, rtol=1e-5)
+
+
+# Bootstrapped DQN
+
+
+def test_without_counts_all_else_is_as_beside_them() -> None:
+    settings, vector = ut.Settings(), ENCODING.vector
+    with_counts = resolved(Method(learner=ut.GradientDescent(), network=Twin()), settings, vector)
+    without = Method(learner=ut.GradientDescent(), network=Bootstrapped(), evidence=NoCounts())
+    method, steps = resolved(without, settings, vector)
+    assert steps == with_counts[1] and (method.target, method.replay) == (with_counts[0].target, with_counts[0].replay)
+    assert method.encoding(vector) == with_counts[0].encoding(vector) == ENCODING
+    assert NoCounts().init(jax.random.key(0), ENCODING, 2, 8) is None
+
+
+def test_heads_have_priors_of_their_own_on_one_network_of_the_default_layers() -> None:
+    network = Bootstrapped().init(jax.random.key(0), ENCODING, 3, 1)
+    network = network.observe(SEEN)
+    outputs = network.outputs(jnp.array([0.7, 0.2]))
+    assert outputs.shape == (10, 3, 1) and np.unique(outputs).size == 30
+    default = Twin(critics=1).init(jax.random.key(0), ENCODING, 3, 1)
+    assert [each.shape for each in network.encoder.weights] == [each.shape[1:] for each in default.weights]
+    bare = dataclasses.replace(network, prior=jax.tree.map(jnp.zeros_like, network.prior))
+    assert (bare.outputs(jnp.array([0.7, 0.2])) != outputs).all()
+
+
+def test_what_heads_learned_keeps_its_value_as_the_range_grows_and_priors_grow_with_it() -> None:
+    place = jnp.array([0.7, 0.2])
+    network = Bootstrapped().init(jax.random.key(0), ENCODING, 3, 1).observe(SEEN)
+    network = dataclasses.replace(network, learned=jax.tree.map(lambda each: each + 0.1, network.learned))
+    both = network.outputs(place)
+    learned = dataclasses.replace(network, prior_scale=0.0).outputs(place)
+    rescaled = network.rescaled(Rescaling(jnp.array([0.25]), jnp.array([0.5])))
+    np.testing.assert_allclose(rescaled.outputs(place), 0.25 * learned + 0.5 + (both - learned), rtol=1e-5, atol=1e-5)

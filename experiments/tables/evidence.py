@@ -17,6 +17,7 @@ SHOWN = {
     "no_evidence": "no evidence, epsilon-greedy",
     "count_bonus": "a count bonus as reward, epsilon-greedy",
     "distillation": "distillation as reward, epsilon-greedy",
+    "bootstrapped": "bootstrapped DQN with priors",
     "acting_alone": "evidence in acting alone",
     "targets_alone": "evidence in targets alone",
 }

@@ -17,6 +17,7 @@ import numpy as np
 import uppertail as ut
 from experiments.common import options, write
 from experiments.tasks.bonus import CountBonus, CountsAlone
+from experiments.tasks.bootstrapped import Bootstrapped, NoCounts
 from experiments.tasks.distillation import Distillation, DistillationBonus
 from experiments.tasks.half_evidence import ActingAlone, TargetsAlone
 from uppertail.training.process import hardware
@@ -81,12 +82,16 @@ METHODS: dict[str, Callable[[Task], dict[str, Any]]] = {
         "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": DistillationBonus(),
         "evidence": Distillation(),
     },
+    "bootstrapped": lambda task: {
+        "policy": ut.MemberThompson(), "distribution": ut.PointMass(), "learner": ut.GradientDescent(),
+        "network": Bootstrapped(), "evidence": NoCounts(),
+    },
     "acting_alone": lambda task: {"learner": ut.GradientDescent(), "evidence": ActingAlone()},
     "targets_alone": lambda task: {"learner": ut.GradientDescent(), "evidence": TargetsAlone()},
 }  # fmt: skip
 """The defaults; one optimistic value with the task's bound, on the same network and evidence; the same network without
-the start, by epsilon-greedy; the same again with a bonus as reward, by the counts or by distillation; and the defaults
-with evidence in acting alone, or in targets alone."""
+the start, by epsilon-greedy; the same again with a bonus as reward, by the counts or by distillation; bootstrapped DQN;
+and the defaults with evidence in acting alone, or in targets alone."""
 
 FIRST = 9100
 """The first seed: none of them chose anything."""
