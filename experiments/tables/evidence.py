@@ -16,6 +16,11 @@ SHOWN = {
     "optimistic_value": "one optimistic value",
     "no_evidence": "no evidence, epsilon-greedy",
     "count_bonus": "a count bonus as reward, epsilon-greedy",
+    "distillation": "RND as reward, epsilon-greedy",
+    "bootstrapped": "bootstrapped DQN with priors",
+    "acting_only": "evidence in acting only",
+    "bootstrap_only": "evidence in the bootstrap only",
+    "bootstrap_epsilon": "the same, 5% of actions at random",
 }
 
 

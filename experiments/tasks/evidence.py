@@ -16,7 +16,9 @@ import numpy as np
 
 import uppertail as ut
 from experiments.common import options, write
+from experiments.tasks.ablations import Bootstrapped, EpsilonUCB, InActing, InBootstrap, NoCounts
 from experiments.tasks.bonus import CountBonus, CountsAlone
+from experiments.tasks.distillation import Distillation, DistillationBonus
 from uppertail.training.process import hardware
 
 
@@ -75,9 +77,21 @@ METHODS: dict[str, Callable[[Task], dict[str, Any]]] = {
         "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": CountBonus(),
         "evidence": CountsAlone(),
     },
+    "acting_only": lambda task: {"evidence": InActing()},
+    "bootstrap_only": lambda task: {"evidence": InBootstrap()},
+    "bootstrap_epsilon": lambda task: {"evidence": InBootstrap(), "policy": EpsilonUCB()},
+    "distillation": lambda task: {
+        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": DistillationBonus(),
+        "evidence": Distillation(),
+    },
+    "bootstrapped": lambda task: {
+        "policy": ut.MemberThompson(), "distribution": ut.PointMass(), "learner": ut.GradientDescent(),
+        "network": Bootstrapped(), "evidence": NoCounts(),
+    },
 }  # fmt: skip
 """The defaults; one optimistic value with the task's bound, on the same network and evidence; the same network without
-the start, by epsilon-greedy; and the same again with a bonus by the counts as reward."""
+the start, by epsilon-greedy; the same again with a bonus by the counts as reward; the defaults with evidence in acting
+alone, and in the bootstrap alone, also with some actions at random; a bonus by a predictor's errors; many heads."""
 
 FIRST = 9100
 """The first seed: none of them chose anything."""
