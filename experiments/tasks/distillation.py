@@ -119,7 +119,8 @@ class DistillationBonus(GradientDescent):
     not defined at the first steps of one environment. The predictor makes one step for each update, on its minibatch.
 
     Args:
-        bonus: what going on forever where all is as new as on average is worth, in ranges of returns.
+        bonus: what going on forever where all is as new as on average is worth, in ranges of returns; of 0.1, 0.3 and 1
+            on pendulum-swingup, seed 100, all of which end alike, the one that is good first.
     """
 
     bonus: float = 0.3
