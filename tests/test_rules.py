@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 
 import uppertail as ut
 from choosing import chosen
@@ -20,6 +21,7 @@ from uppertail.defaults.page import page
 from uppertail.defaults.rules import RULES
 from uppertail.encodings import HashedNumbers, Vector
 from uppertail.errors import InputError
+from worlds import Pictured
 
 CAR: dict[str, Any] = {"returns": (-87.0, 0.0)}
 
@@ -63,6 +65,41 @@ def test_what_an_earlier_run_chose_is_chosen_again_without_a_look() -> None:
     changed = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
     assert changed.learner == ut.GradientDescent(), "a learner that was put in by hand"
     assert chosen(dataclasses.replace(sea, left_out=(2,)), before=written).builder.left_out == (2,), "given"
+
+
+def pictured(flicker: bool = False) -> Any:
+    return ut.FromGymnasium(lambda: TimeLimit(Pictured(flicker=flicker), 60), id="Pictured")
+
+
+def test_images_that_come_again_are_states_and_others_stay_images() -> None:
+    found = chosen(pictured())
+    assert (found.builder.encoding, type(found.learner), found.learner.stochastic) == ("hashed", ut.LeastSquares, False)
+    assert found.entries["env.encoding"].source == "measured"
+    (note,) = found.notes
+    assert "Images come again exactly" in note and "--learner GradientDescent" in note
+    moving = chosen(pictured(flicker=True))
+    assert (moving.builder.encoding, type(moving.learner), moving.notes) == ("one_hot", ut.GradientDescent, [])
+
+
+@pytest.mark.parametrize(
+    "given", [{"learner": ut.GradientDescent()}, {"of_gradients": ("network",)}, {"family": ut.GaussianMixture()}]
+)
+def test_what_only_a_network_learns_keeps_images(given: Any) -> None:
+    found = chosen(pictured(), **given)
+    assert found.builder.encoding == "one_hot"
+    assert "env.encoding" not in found.entries
+
+
+def test_a_run_hashes_images_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    settings = ut.Settings(seeds=1, steps=2_000, episodes=10**6)
+    with pytest.warns(UserWarning, match="Images come again exactly"):
+        result = ut.train(pictured(), settings=settings, checkpoints=ut.Checkpoints(tmp_path))
+    assert result.record.greedy_returns == [1.0]
+    assert result.record.asked["plan"]["env.encoding"]["value"] == "hashed"
+    picture, _ = Pictured().reset(seed=0)
+    again = ut.train(pictured(), settings=settings, checkpoints=ut.Checkpoints(tmp_path))
+    assert again.act(picture) == result.act(picture)
+    np.testing.assert_array_equal(again.record.episodes[0].returns, result.record.episodes[0].returns)
 
 
 def test_a_plan_that_no_run_wrote_is_refused() -> None:

@@ -38,3 +38,30 @@ class Cell(gymnasium.Env):
     def step(self, action):
         self.steps += 1
         return np.zeros(1, np.float32), float(action), self.steps == 8, False, {}
+
+
+class Pictured(gymnasium.Env[Any, Any]):
+    """A room as a picture: the walker is red, the goal in the far corner green and pays 1; a blue pixel may flicker."""
+
+    def __init__(self, size: int = 8, flicker: bool = False) -> None:
+        self.size, self.flicker = size, flicker
+        self.observation_space = gymnasium.spaces.Box(0, 255, (4 * size, 4 * size, 3), np.uint8)
+        self.action_space = gymnasium.spaces.Discrete(4)
+
+    def picture(self) -> np.ndarray:
+        picture = np.zeros((self.size, self.size, 3), np.uint8)
+        picture[*self.cell, 0] = picture[-1, -1, 1] = 255
+        if self.flicker:
+            picture[0, 0, 2] = self.np_random.integers(256)
+        return picture.repeat(4, axis=0).repeat(4, axis=1)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.cell = (0, 0)
+        return self.picture(), {}
+
+    def step(self, action: Any) -> Any:
+        moves = ((-1, 0), (1, 0), (0, -1), (0, 1))[action]
+        self.cell = tuple(min(max(at + by, 0), self.size - 1) for at, by in zip(self.cell, moves, strict=True))
+        done = self.cell == (self.size - 1, self.size - 1)
+        return self.picture(), float(done), done, False, {}

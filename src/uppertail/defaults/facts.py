@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from uppertail.environments import (
     EnvironmentBuilder,
@@ -102,7 +102,7 @@ class Facts:
 
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
-        return repeating(np.delete(np.asarray(self.steps.observation), left_out, axis=1))
+        return repeating(_without(self.steps.observation, left_out))
 
     def steps_of_an_action(self, left_out: tuple[int, ...] = ()) -> int:
         """How many steps an action needs to make a difference."""
@@ -203,7 +203,7 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
     return np.delete(np.arange(len(kept) + len(left_out)), left_out)[~kept & kept.any()]
 
 
-def repeating(observations: Float[np.ndarray, "steps numbers"]) -> float:
+def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
     """The share of the distinct observations of the first half that come again in the second.
 
     Distinct ones, because one that begins each episode comes often, and says nothing of all others.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SIGNIFICANT, Facts
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
-from uppertail.environments import LEVELS, EnvironmentBuilder, PackageBuilder, VectorBuilder
+from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.learners.novelty import WEIGHT
@@ -16,8 +16,13 @@ from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
 REPEATED = 0.4  # share of the distinct observations that must come again
+IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 SHOWN = 8  # numbers that a note names
 
+HASHED = (
+    "Images come again exactly ({:.0%} of the distinct ones), so each is a state (--learner GradientDescent: a network "
+    "learns from their pixels)."
+)
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
 
@@ -88,6 +93,17 @@ class Draft:
         return self.builder if self.builder.radius is None else None
 
     @property
+    def of_hashes(self) -> Self | None:
+        """The draft with a state for each different image; None: it has no images, or a table cannot learn from it."""
+        builder, is_open = self.builder, self.learner is None or not self.learner.uses_gradients
+        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not is_open:
+            return None
+        if self.encoding.image_shape is None or not builder.inspected.is_single:
+            return None
+        draft = self.with_value("env.encoding", "hashed")
+        return None if draft.likely_learner.uses_gradients else draft
+
+    @property
     def left_out(self) -> tuple[int, ...]:
         """The numbers that count for nothing."""
         return self.builder.left_out or () if isinstance(self.builder, VectorBuilder) else ()
@@ -99,7 +115,9 @@ class Draft:
         if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
-            usual = {"left_out": None, "features": "auto", "action_repeat": None, "levels": None}
+            usual = {
+                "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None
+            }  # fmt: skip
             given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given
 
@@ -113,8 +131,11 @@ class Draft:
         if part == "learner":
             return dataclasses.replace(self, learner=dataclasses.replace(self.learner, **{name: value}))  # pyright: ignore
         builder: Any = self.builder
-        same = value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats)
-        return self if same else dataclasses.replace(self, builder=builder.with_settings(**{name: value}))
+        if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
+            return self
+        changed = builder.with_settings(**{name: value})
+        space = changed.observations if name == "encoding" else self.space
+        return dataclasses.replace(self, builder=changed, space=space)
 
 
 def usual_learner(
@@ -131,6 +152,16 @@ def usual_learner(
     if not encoding.is_one_hot:
         return Choice(by_gradients, "observations are no states, so a network learns")
     return Choice(LeastSquares(), "it learns from states at once, without step sizes")
+
+
+def _encoding(facts: Facts, draft: Draft) -> Choice | None:
+    if draft.of_hashes is None:
+        return None
+    share = facts.repeating()
+    seen = f"{share:.0%} of the distinct images came again"
+    if share < IMAGES_REPEATED:
+        return Choice("one_hot", f"{seen}, so they stay images", True)
+    return Choice("hashed", f"{seen}, so each is a state", True, HASHED.format(share))
 
 
 def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
@@ -237,6 +268,21 @@ class Rule:
 
 
 RULES = (
+    Rule(
+        "env.encoding",
+        _encoding,
+        "if observations of an environment of Gymnasium are images, and a table can learn by what is given: of the "
+        "distinct images of the first half, the share that comes again in the second",
+        f"`hashed`, each different image a state, from {IMAGES_REPEATED:.0%} on; else they stay images, and a network "
+        "learns",
+        f"{IMAGES_REPEATED:g}",
+        "MinAtar with its original rules (Breakout 0.58 and 0.61, Freeway 0.54, others below 0.13: they stay images); "
+        "random walks in pictures of rooms of 6 to 40 cells a side, with a key, slips or another start (0.72 to 1, but "
+        "0.4 where each episode starts anywhere in 450 cells): "
+        "[decision 41](decisions/0041-images-that-repeat-are-states.md)",
+        "Gymnasium's own pictures: FrozenLake, CliffWalking (1); CartPole (0.28), MountainCar (0.57), Acrobot (0), "
+        "Blackjack (0.62)",
+    ),
     Rule(
         "env.left_out",
         _irrelevant,

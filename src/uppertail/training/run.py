@@ -109,11 +109,13 @@ class Run:
         parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
         draft = Draft(builder, self.driver.observations, *parts)
         by_table = draft.encoding.is_one_hot and not draft.likely_learner.uses_gradients
-        observed = draft.vectors is not None or by_table
-        facts = Facts(builder, settings.discount, observed, self._known_returns, self.driver.table, say)
+        hashed = None if before is not None and "env.encoding" in before else draft.of_hashes
+        observed = draft.vectors is not None or by_table or hashed is not None
+        seen = builder if hashed is None else hashed.builder  # steps keep hashes of images, not images
+        facts = Facts(seen, settings.discount, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
-        if self.builder.repeats != builder.repeats:
+        if self.builder.repeats != builder.repeats or draft.space is not self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
         return facts.of(self.builder), draft.learner
