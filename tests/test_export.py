@@ -197,7 +197,7 @@ HASHED = HashedNumbers(8, NUMBERS)
         (
             HASHED,
             {"shape": None},
-            r"are hashed as a whole.*, or train with --learner GradientDescent where they are images",
+            r"are hashed as a whole.*, or, where they are numbers, train with --env\.features hashed",
         ),
         (HASHED, {"origins": ((0, 1e6),)}, "Large numbers are subtracted .*: let the environment show differences"),
         (NUMBERS, {"shape": None, "parts": (TEXT,), "space": ONE}, "A text is a part of the observations"),

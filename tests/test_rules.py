@@ -81,6 +81,12 @@ def test_images_that_come_again_are_states_and_others_stay_images() -> None:
     assert (moving.builder.encoding, type(moving.learner), moving.notes) == ("one_hot", ut.GradientDescent, [])
 
 
+def test_a_given_setting_of_numbers_keeps_images() -> None:
+    left = dataclasses.replace(pictured(), left_out=(0,))
+    assert chosen(left).builder.encoding == "one_hot"
+    assert chosen(dataclasses.replace(left, encoding="hashed")).learner == ut.LeastSquares(stochastic=False)
+
+
 @pytest.mark.parametrize(
     "given", [{"learner": ut.GradientDescent()}, {"of_gradients": ("network",)}, {"family": ut.GaussianMixture()}]
 )
@@ -97,6 +103,14 @@ def test_a_run_hashes_images_and_goes_on_from_its_checkpoint(tmp_path: Path) -> 
     assert result.record.greedy_returns == [1.0]
     assert result.record.asked["plan"]["env.encoding"]["value"] == "hashed"
     picture, _ = Pictured().reset(seed=0)
+    batch = np.stack([picture, np.roll(picture, 4, axis=1)])
+    singly = [int(result.act(each)) for each in batch]
+    for several in (batch, batch.astype(np.float32), [*batch]):
+        assert np.asarray(result.act(several)).tolist() == singly
+    assert result.act(picture.tolist()) == singly[0]
+    for wrong in (picture[:5], "picture", None):
+        with pytest.raises(InputError, match="observation"):
+            result.act(wrong)
     again = ut.train(pictured(), settings=settings, checkpoints=ut.Checkpoints(tmp_path))
     assert again.act(picture) == result.act(picture)
     np.testing.assert_array_equal(again.record.episodes[0].returns, result.record.episodes[0].returns)

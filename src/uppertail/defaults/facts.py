@@ -314,5 +314,6 @@ def _whitened(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.n
 
 
 def _without(observations: Array | np.ndarray, left_out: tuple[int, ...]) -> np.ndarray:
-    """Observations without the numbers that are left out."""
-    return np.delete(np.asarray(observations), left_out, axis=1) if left_out else np.asarray(observations)
+    """Observations without the numbers that are left out; a hash is no numbers."""
+    whole = np.asarray(observations)
+    return np.delete(whole, left_out, axis=1) if left_out and whole.ndim > 1 else whole

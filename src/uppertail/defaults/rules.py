@@ -98,6 +98,8 @@ class Draft:
         builder, is_open = self.builder, self.learner is None or not self.learner.uses_gradients
         if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not is_open:
             return None
+        if builder.left_out is not None or builder.features != "auto" or builder.radius is not None:
+            return None
         if self.encoding.image_shape is None or not builder.inspected.is_single:
             return None
         draft = self.with_value("env.encoding", "hashed")
@@ -158,7 +160,7 @@ def _encoding(facts: Facts, draft: Draft) -> Choice | None:
     if draft.of_hashes is None:
         return None
     share = facts.repeating()
-    seen = f"{share:.0%} of the distinct images came again"
+    seen = f"{share:.1%} of the distinct images came again"
     if share < IMAGES_REPEATED:
         return Choice("one_hot", f"{seen}, so they stay images", True)
     return Choice("hashed", f"{seen}, so each is a state", True, HASHED.format(share))
@@ -271,10 +273,10 @@ RULES = (
     Rule(
         "env.encoding",
         _encoding,
-        "if observations of an environment of Gymnasium are images, and a table can learn by what is given: of the "
-        "distinct images of the first half, the share that comes again in the second",
+        "if observations of a single environment of Gymnasium are images, and a table can learn by what is given: of "
+        "the distinct images of the first half, the share that comes again in the second",
         f"`hashed`, each different image a state, from {IMAGES_REPEATED:.0%} on; else they stay images, and a network "
-        "learns",
+        "learns. `--learner GradientDescent` keeps images (`one_hot`, the default, says nothing of images)",
         f"{IMAGES_REPEATED:g}",
         "MinAtar with its original rules (Breakout 0.58 and 0.61, Freeway 0.54, others below 0.13: they stay images); "
         "random walks in pictures of rooms of 6 to 40 cells a side, with a key, slips or another start (0.72 to 1, but "

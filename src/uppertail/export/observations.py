@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.encodings import States, one_hot_text
+from uppertail.encodings import HashedStates, States, one_hot_text
 from uppertail.environments import Reading
 from uppertail.environments.spaces import Part
 from uppertail.errors import InputError
@@ -23,11 +23,10 @@ NEEDED = f"{LOADED}, or train with what is left open by default"
 def read(reading: Reading, actions: int) -> Program:
     """A program for so many actions that has `seen` an observation; InputError if a file cannot read it."""
     shape, parts = reading.shape, reading.parts
-    if shape is None and not parts:
+    if not parts and (shape is None or isinstance(reading.space, HashedStates)):
         raise InputError(
-            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or train with "
-            "--learner GradientDescent where they are images, or with --env.features hashed in place of --env.encoding "
-            "hashed where they are numbers."
+            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or, where they are "
+            "numbers, train with --env.features hashed in place of --env.encoding hashed."
         )
     if isinstance(reading.space, States) and shape == ():
         program = Program(actions, "int64")

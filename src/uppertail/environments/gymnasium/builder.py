@@ -48,7 +48,7 @@ class GymnasiumBuilder(PackageBuilder):
     Args:
         compile: auto (an environment that exposes its transition table is compiled) or never.
         encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation
-            as a one-hot, for observations that repeat exactly.
+            as a one-hot, for observations that repeat exactly; by default for images that do.
         background: with hashed, pixels of an image that do not count, for example '[[0, 0, 0], [2, 5, 0]]': images that
             show the same otherwise are one state; null: every pixel counts.
         vectorization: with --num_envs, whether environments are stepped in this process (sync) or each in its own.

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from uppertail.encodings import Pixels, hash_of
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import sample_allowed
 from uppertail.environments.gymnasium.adapter import Checked
@@ -18,7 +19,7 @@ from uppertail.environments.gymnasium.tables import read_table
 from uppertail.environments.gymnasium.wrapping import Made, actions_of, time_limit
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import call
-from uppertail.environments.spaces import Path, Reading, at, holds_more, is_text, leaves, read_space
+from uppertail.environments.spaces import Path, Reading, at, holds_more, is_a, is_text, leaves, read_space
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200  # a text that never changes in so many random episodes and steps is a constant
 
@@ -61,7 +62,10 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         with contextlib.suppress(Exception):  # the run says why in its own words
             for observation in itertools.islice(random_walk(env), TRIED_STEPS + 1):
                 walk.append(observation)
-    reading = hashed or read_space(np, space, left_out, states=states, seen=walk[0] if walk else None)
+    if hashed is None:
+        reading = read_space(np, space, left_out, states=states, seen=walk[0] if walk else None)
+    else:
+        reading = of_images(hashed, space) if alone else hashed
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
     limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
     actions = actions_of(env, levels)
@@ -79,6 +83,16 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         _action_names(env, actions.size),
         any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)),
     )
+
+
+def of_images(hashed: Reading, space: Any) -> Reading:
+    """How observations are hashed; those that are images, as the pixels that they are read as, with their shape."""
+    if hashed.array is not hash_of or not is_a(space, "Box"):
+        return hashed
+    image = read_space(np, space)
+    if not isinstance(image.space, Pixels):
+        return hashed
+    return hashed._replace(array=lambda seen: hash_of(image.array(seen)), shape=image.shape)
 
 
 def random_walk(env: Any) -> Iterator[Any]:
