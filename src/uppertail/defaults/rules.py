@@ -1,6 +1,7 @@
 """Rules: one for each setting that a user may leave open. docs/defaults.md is made from the table at the end."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -92,7 +93,7 @@ class Draft:
             return self.builder if evidence.by_row else None
         return self.builder if self.builder.radius is None else None
 
-    @property
+    @functools.cached_property  # to ask opens the environment once more
     def of_hashes(self) -> Self | None:
         """The draft with a state for each different image; None: it has no images, or a table cannot learn from it."""
         builder, is_open = self.builder, self.learner is None or not self.learner.uses_gradients
