@@ -10,8 +10,9 @@ import optax
 import pytest
 
 import uppertail as ut
+from experiments.tasks.bonus import Bonus
 from experiments.tasks.bootstrapped import Bootstrapped, NoCounts
-from experiments.tasks.distillation import Distillation, DistillationBonus, Distilled
+from experiments.tasks.distillation import Distillation, Distilled
 from experiments.tasks.half_evidence import ActingAlone, TargetsAlone
 from uppertail.agent import Agent
 from uppertail.encodings import Vector
@@ -22,7 +23,8 @@ from uppertail.policies import EpsilonGreedy
 from uppertail.replay import Uniform
 from uppertail.targets import Online
 from uppertail.training.method import Method, resolved
-from uppertail.types import POLICY_CHOICE, Rescaling, Transition
+from uppertail.types import Rescaling, Transition
+from worlds import transitions
 
 ENCODING = Standardized(Vector((float("-inf"),) * 2, (float("inf"),) * 2))
 SEEN = jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
@@ -30,9 +32,7 @@ SEEN = jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
 
 def moves(places: Any) -> Transition:
     """Steps by action 0 that stay where they are."""
-    count = len(places)
-    no, nothing, zero = jnp.zeros(count, bool), jnp.zeros(count), jnp.zeros(count, int)
-    return Transition(places, zero, nothing, no, places, jnp.full(count, POLICY_CHOICE))
+    return transitions(places, [0] * len(places), places)
 
 
 @pytest.mark.parametrize(("builder", "acting", "targets"), [(ActingAlone(), 1, 0), (TargetsAlone(), 0, 1)])
@@ -78,7 +78,7 @@ def test_surprise_is_in_units_of_the_last_errors() -> None:
 def test_a_transition_is_paid_for_its_surprise_when_it_is_new() -> None:
     agent = Agent(ut.PointMass(scale=5.0), EpsilonGreedy(), ENCODING, 0.9)
     gradients = Gradients(Twin(width=4), Uniform(), Online(), optax.sgd(0.1), 1, 1, 4, 8, evidence=Distillation())
-    learner = DistillationBonus(bonus=0.5).build(agent, gradients)
+    learner = Bonus(bonus=0.5).build(agent, gradients)
     before = learner.init(jax.random.key(0), SEEN, 2)
     fresh = moves(SEEN[:1])
     seen = before._replace(network=before.network.experience(moves(SEEN)))

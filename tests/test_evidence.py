@@ -22,7 +22,8 @@ from uppertail.policies import UCB
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, RunningMean
 from uppertail.training.method import Method, resolved, sanity_warnings
-from uppertail.types import POLICY_CHOICE, Transition
+from uppertail.types import Transition
+from worlds import transitions
 
 FAMILIES: list[Any] = [
     ut.Gaussian(scale=2.0),
@@ -32,13 +33,6 @@ FAMILIES: list[Any] = [
     ut.Quantile(quantiles=8, scale=2.0),
 ]
 INF = float("inf")
-
-
-def transitions(states: Any, actions: list[int], nexts: Any) -> Transition:
-    count = len(actions)
-    no, nothing = jnp.zeros(count, bool), jnp.zeros(count)
-    following = jnp.full(count, POLICY_CHOICE)
-    return Transition(jnp.asarray(states), jnp.asarray(actions), nothing, no, jnp.asarray(nexts), following)
 
 
 # Evidence

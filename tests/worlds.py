@@ -1,4 +1,4 @@
-"""Environments that several tests need."""
+"""Environments and transitions that several tests need."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.environments import FiniteMDP
+from uppertail.types import POLICY_CHOICE, Transition
 
 
 def table(
@@ -65,3 +66,11 @@ class Pictured(gymnasium.Env[Any, Any]):
         self.cell = tuple(min(max(at + by, 0), self.size - 1) for at, by in zip(self.cell, moves, strict=True))
         done = self.cell == (self.size - 1, self.size - 1)
         return self.picture(), float(done), done, False, {}
+
+
+def transitions(states: Any, actions: list[int], nexts: Any) -> Transition:
+    """Transitions without reward, of which none terminates."""
+    count = len(actions)
+    no, nothing = jnp.zeros(count, bool), jnp.zeros(count)
+    following = jnp.full(count, POLICY_CHOICE)
+    return Transition(jnp.asarray(states), jnp.asarray(actions), nothing, no, jnp.asarray(nexts), following)

@@ -8,15 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.agent import Agent
+from experiments.tasks.bonus import Unheard
 from uppertail.encodings import Encoding
 from uppertail.encodings.standardized import Standardized
-from uppertail.evidence import Evidence, KernelCounts
-from uppertail.evidence.kernel_counts import centered
-from uppertail.learners import GradientDescent, Gradients, LearnerState, Metrics
-from uppertail.learners.gradient_descent import GradientLearner
+from uppertail.evidence import KernelCounts
 from uppertail.types import PyTree, Transition
 
 WIDTH, FEATURES = 128, 32
@@ -43,23 +40,16 @@ def outputs(weights: Weights, entries: Float[Array, " inputs"]) -> Float[Array, 
     return values @ last
 
 
-class Distilled(Evidence):
+class Distilled(Unheard):
     """A network that learns to predict a random one from the observations so far; the critics hear nothing of it."""
 
     encoding: Standardized = eqx.field(static=True)
-    num_actions: int = eqx.field(static=True)
     encoder: PyTree
     random: Weights
     predicting: Weights
     optimizer: optax.OptState
     squares: Float[Array, ""]  # of the errors so far, summed, the newest counting most
     weight: Float[Array, ""]  # what they count as together
-
-    def share(self, observation: Array) -> Float[Array, " actions"]:
-        return jnp.zeros(self.num_actions)
-
-    def start(self, family: Any) -> PyTree:
-        return centered(family)
 
     def errors(self, predicting: Weights, observations: Float[Array, "new entries"]) -> Float[Array, " new"]:
         """How far the prediction is from the random network: the mean square over its outputs."""
@@ -74,6 +64,9 @@ class Distilled(Evidence):
         """The errors, in units of the root mean square of the last ones; 0 before the first."""
         unit = jnp.sqrt(self.squares / jnp.maximum(self.weight, 1.0))
         return jnp.where(unit > 0, self.errors(self.predicting, observations) / jnp.where(unit > 0, unit, 1.0), 0.0)
+
+    def paid(self, fresh: Transition, unit: Array | float) -> Float[Array, " new"]:
+        return unit * self.surprise(fresh.next_observation)
 
     def observe(self, fresh: Transition) -> Self:
         new = dataclasses.replace(self, encoder=self.encoding.observe(self.encoder, fresh.observation))
@@ -99,34 +92,4 @@ class Distillation(KernelCounts):
         orthogonal, keys = jax.nn.initializers.orthogonal(2**0.5), jax.random.split(key, (2, len(shapes)))
         random, predicting = (tuple(map(orthogonal, of_layers, shapes)) for of_layers in keys)
         nothing = OPTIMIZER.init(predicting), jnp.zeros(()), jnp.zeros(())
-        return Distilled(encoding, num_actions, encoding.init(key), random, predicting, *nothing)
-
-
-@dataclasses.dataclass(frozen=True)
-class DistillationBonus(GradientDescent):
-    """Gradient descent on the reward and the surprise of where a transition leads.
-
-    Args:
-        bonus: what going on forever is worth where the surprise stays 1, in ranges of returns; 0.3 and 1 were tried on
-            pendulum-swingup, seed 100, and both learn it.
-    """
-
-    bonus: float = 0.3
-
-    def build(self, agent: Agent, gradients: Gradients | None) -> "SurprisedLearner":
-        agent = dataclasses.replace(agent, bounds=None)  # the bonus may be worth more than any return
-        return SurprisedLearner(agent, super().build(agent, gradients).gradients, self.bonus)
-
-
-@dataclasses.dataclass(frozen=True)
-class SurprisedLearner(GradientLearner):
-    """Its transitions keep the bonus that they had when they were new."""
-
-    bonus: float
-
-    def learn(
-        self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
-    ) -> tuple[LearnerState, Metrics]:
-        surprise = state.network.unknown.surprise(fresh.next_observation)
-        unit = self.bonus * self.agent.family.unit * (1.0 - self.agent.discount)
-        return super().learn(key, state, fresh._replace(reward=fresh.reward + unit * surprise), iteration)
+        return Distilled(num_actions, encoding, encoding.init(key), random, predicting, *nothing)

@@ -16,9 +16,9 @@ import numpy as np
 
 import uppertail as ut
 from experiments.common import options, write
-from experiments.tasks.bonus import CountBonus, CountsAlone
+from experiments.tasks.bonus import Bonus, CountsAlone
 from experiments.tasks.bootstrapped import Bootstrapped, NoCounts
-from experiments.tasks.distillation import Distillation, DistillationBonus
+from experiments.tasks.distillation import Distillation
 from experiments.tasks.half_evidence import ActingAlone, TargetsAlone
 from uppertail.training.process import hardware
 
@@ -75,11 +75,11 @@ METHODS: dict[str, Callable[[Task], dict[str, Any]]] = {
         "evidence": ut.KernelCounts(reach=1_000.0),  # everything is near
     },
     "count_bonus": lambda task: {
-        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": CountBonus(),
+        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": Bonus(),
         "evidence": CountsAlone(),
     },
     "distillation": lambda task: {
-        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": DistillationBonus(),
+        "policy": ut.EpsilonGreedy(), "distribution": ut.PointMass(), "learner": Bonus(),
         "evidence": Distillation(),
     },
     "bootstrapped": lambda task: {
