@@ -1,6 +1,9 @@
 """Networks for vectors: the lower of two critics, the mean of the greedy action, and a range of returns that grows."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -17,6 +20,14 @@ from uppertail.learners import GradientDescent, Gradients
 from uppertail.policies import UCB
 from uppertail.training.method import Adam
 from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
+
+LARGE = """
+import jax
+import uppertail as ut
+from uppertail.encodings import OneHot
+init = jax.jit(jax.vmap(lambda key: ut.Twin().init(key, OneHot(1000), num_actions=2, num_outputs=2).weights))
+print([weights.shape for weights in jax.block_until_ready(init(jax.random.split(jax.random.key(0), 2)))])
+"""
 
 
 def twin(seed: int = 0, **settings: Any) -> Any:
@@ -54,6 +65,14 @@ def test_outputs_of_a_new_network_are_zero_and_a_single_critic_is_its_own_lower_
     np.testing.assert_array_equal(
         network.returns(family, jnp.array(0)).mean, network.predictions(family, jnp.array(0)).mean
     )
+
+
+def test_weights_for_many_numbers_are_drawn_where_xla_has_two_threads() -> None:
+    given = {**os.environ, "PJRT_NPROC": "2"}  # as a run of two seeds has
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE], check=True, capture_output=True, text=True, timeout=60, env=given
+    )
+    assert done.stdout.strip() == "[(2, 2, 1000, 128), (2, 2, 128, 128)]"
 
 
 def test_rescaled_outputs_are_the_same_returns_in_another_unit() -> None:

@@ -57,14 +57,15 @@ class Twin(NetworkBuilder):
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers)
         orthogonal = jax.nn.initializers.orthogonal(2**0.5)
         keys = jax.random.split(key, (self.hidden_layers, self.critics))
-        weights = tuple(
-            jax.vmap(lambda each, shape=shape: orthogonal(each, shape))(of_layer)
-            for of_layer, shape in zip(keys, itertools.pairwise(sizes), strict=True)
-        )
+        weights = list[Array]()
+        for of_layer, shape in zip(keys, itertools.pairwise(sizes), strict=True):
+            # one after another: side by side, decompositions of large layers wait for threads that the others hold
+            after = jnp.where(jnp.isnan(weights[-1]).any(), keys[0], of_layer) if weights else of_layer
+            weights.append(jax.vmap(lambda each, shape=shape: orthogonal(each, shape))(after))
         biases = tuple(jnp.zeros((self.critics, self.width)) for _ in weights)
         heads = jnp.zeros((self.critics, self.width, num_actions, num_outputs))
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
-        return TwinNetwork(encoding, weights, biases, heads, heads[:, 0], encoder)
+        return TwinNetwork(encoding, tuple(weights), biases, heads, heads[:, 0], encoder)
 
 
 class TwinNetwork(EncodedNetwork):
