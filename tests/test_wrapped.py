@@ -1,5 +1,6 @@
 """Environments as people have them: texts, wrappers, layouts that are drawn, observations that are hashed."""
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -117,6 +118,16 @@ def test_a_text_that_changes_late_is_not_left_out() -> None:
     )
     assert builder.note is None
     assert builder.inspected.interface.reading.array({"n": 1, "t": "go back"}).size == 2 + TEXT_PLACES
+
+
+def test_texts_that_look_the_same_are_named() -> None:
+    """Of 150 texts, some share one of 64 places."""
+    space, pair = spaces.Text(9), spaces.Dict({"n": spaces.Discrete(2), "t": spaces.Text(9)})
+    alone = FromGymnasium(lambda: Telling(space, lambda steps: f"hall {steps % 150}"))
+    beside = FromGymnasium(lambda: Telling(pair, lambda steps: {"n": 0, "t": f"hall {steps % 150}"}))
+    for builder, what in ((alone, "texts of"), (beside, "texts 't' of")):
+        assert builder.note and f"Two {what} <lambda> share one of 64 places, so they look the same" in builder.note
+        assert dataclasses.replace(builder, encoding="hashed").note is None
 
 
 def test_what_holds_nothing_but_constant_texts_is_left_out_as_a_whole() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from jaxtyping import Int, PRNGKeyArray
 
-from uppertail.encodings import HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
+from uppertail.encodings import TEXT_PLACES, HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
 from uppertail.environments.actions import Actions
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
@@ -218,6 +218,11 @@ class GymnasiumBuilder(PackageBuilder):
             f"The text {name!r} of {self.label} is left out: it never changed in {TRIED_EPISODES} random episodes of "
             f"at most {TRIED_STEPS} steps. Use --env.encoding hashed to keep it."
             for name in self.inspected.left_out
+        )
+        lines += (
+            f"Two texts {repr(name) + ' ' if name else ''}of {self.label} share one of {TEXT_PLACES} places, so they "
+            "look the same: if observations repeat, --env.encoding hashed tells them apart."
+            for name in self.inspected.sharing
         )
         if origins := self.interface.reading.origins:
             shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])

@@ -4,14 +4,14 @@ import contextlib
 import copy
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from uppertail.encodings import Pixels, hash_of
+from uppertail.encodings import Pixels, hash_of, one_hot_text
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import sample_allowed
 from uppertail.environments.gymnasium.adapter import Checked
@@ -37,6 +37,7 @@ class Inspected(NamedTuple):
     is_single: bool  # not a vector of several
     rows: int  # of a picture of its states
     left_out: tuple[str, ...]  # the names of constant texts
+    sharing: tuple[str, ...]  # the names of texts of which two share a place, so that they look the same
     action_names: tuple[str, ...]  # as it declares them; empty: it does not
     merges: bool  # whether two observations that differ became the same
 
@@ -54,9 +55,10 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     alone = not isinstance(env, VectorEnv)
     names = ("observation_space", "action_space") if alone else ("single_observation_space", "single_action_space")
     space, _ = call(lambda: [getattr(env, name) for name in names], lambda: f"{label}, asked for its spaces,")
-    left_out = frozenset[Path]()
+    texts = dict[Path, set[str]]()
     if alone and hashed is None:
-        left_out = call(lambda: _constant_texts(env), lambda: f"{label}, in a random episode before training,")
+        texts = call(lambda: _texts(env), lambda: f"{label}, in a random episode before training,")
+    left_out = _constant(space, texts)
     walk = list[Any]()
     if alone and hashed is None and holds_more(space):
         with contextlib.suppress(Exception):  # the run says why in its own words
@@ -79,7 +81,8 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         table_error,
         alone,
         rows,
-        tuple(".".join(map(str, path)) for path in sorted(left_out, key=str)),
+        _names(left_out),
+        _names({path for path, seen in texts.items() if len({*map(_place, seen)}) < len(seen)}),
         _action_names(env, actions.size),
         any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)),
     )
@@ -113,12 +116,12 @@ def _differ(space: Any, *observations: Any) -> bool:
     return any(not np.array_equal(*(at(each, path) for each in observations)) for path, _ in leaves(space))
 
 
-def _constant_texts(env: Any) -> frozenset[Path]:
-    """Where its texts are that stayed the same through random episodes; none if nothing would be left without them."""
-    parts, checked = dict(leaves(env.observation_space)), Checked(env)
-    seen: dict[Path, set[str]] = {path: set() for path, part in parts.items() if is_text(part)}
+def _texts(env: Any) -> dict[Path, set[str]]:
+    """Which texts random episodes show, and where."""
+    checked = Checked(env)
+    seen: dict[Path, set[str]] = {path: set() for path, part in leaves(env.observation_space) if is_text(part)}
     if not seen:
-        return frozenset()
+        return seen
     env.action_space.seed(0)
     for episode in range(TRIED_EPISODES):
         (observation, info), over = checked.reset(seed=episode), False
@@ -129,8 +132,22 @@ def _constant_texts(env: Any) -> frozenset[Path]:
                 break
             observation, _, terminated, truncated, info = checked.step(sample_allowed(env, info))
             over = terminated or truncated
-    same = frozenset(path for path, texts in seen.items() if len(texts) == 1)
-    return same if parts.keys() - same else frozenset()
+    return seen
+
+
+def _constant(space: Any, texts: dict[Path, set[str]]) -> frozenset[Path]:
+    """Where the texts are that stayed the same; none if nothing would be left without them."""
+    same = frozenset(path for path, seen in texts.items() if len(seen) == 1)
+    return same if dict(leaves(space)).keys() - same else frozenset()
+
+
+def _place(text: str) -> int:
+    """The place of a text in its one-hot."""
+    return int(one_hot_text(text).argmax())
+
+
+def _names(paths: Collection[Path]) -> tuple[str, ...]:
+    return tuple(".".join(map(str, path)) for path in sorted(paths, key=str))
 
 
 def _declared(env: Made) -> tuple[bool, float | None, int]:
