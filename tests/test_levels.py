@@ -297,6 +297,8 @@ def test_commands_know_the_environments_own_actions(tmp_path: Any, monkeypatch: 
     assert main(["watch", "run", "--gif", "run.gif", "--episodes", "1"]) == 0
     capsys.readouterr()
     assert main(["export", "run", "--to", "policy.npz"]) == 0
-    assert "1,000 of 1,000 observations get the run's action" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "1,000 of 1,000 observations get the run's action" in said
+    assert said.endswith(f"Take each of its actions for {run.action_repeat} steps, as in training.\n")
     actions, *_ = load(io.BytesIO(Path("policy.npz").read_bytes()))(seen)
     np.testing.assert_array_equal(actions, run.act(seen))

@@ -130,6 +130,7 @@ def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
     assert result.record.env_steps == [301, 301]
     assert float(result.agent.discount) == pytest.approx(0.9**3)
     assert result.record.asked["environment"]["action_repeat"] == 3
+    assert repr(result).endswith("\n  each action of act is for 3 steps, as in training")
     assert result.record.asked["settings"]["discount"] == 0.9
     for seed in result.record.episodes:
         assert seed.lengths.size > 3

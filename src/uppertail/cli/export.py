@@ -39,6 +39,8 @@ def main(config: Values) -> int:
         records.write_bytes(to, content)
     if not config.quiet:
         print(f"The greedy policy of seed {seed} ({kept}) in {to} ({len(content):,} bytes): {checked}.")
+        if run.action_repeat > 1:
+            print(f"Take each of its actions for {run.action_repeat} steps, as in training.")
     return 0
 
 

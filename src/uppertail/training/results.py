@@ -162,6 +162,7 @@ class TrainingResult:
         solved = sum(episode is not None for episode in record.solved_episode)
         success = episode_text(median_episode(record.first_success_episode))
         doing = f"solved: {solved} of {len(seeds)} seeds; median first success: {success}; " * record.has_success
+        repeat = f"\n  each action of act is for {self.action_repeat} steps, as in training" * (self.action_repeat > 1)
         returns = [f"{value:.4g}" for value in record.greedy_returns]
         if record.kept_step:
             returns = [f"{each} ({record.network_of(row)})" for row, each in enumerate(returns)]
@@ -171,6 +172,7 @@ class TrainingResult:
             f"{sum(record.env_steps):,} steps, {record.wall_seconds:.1f} s{' (interrupted)' * record.interrupted}\n"
             f"  {doing}greedy return: {', '.join([*returns[:MOST_SHOWN], *['...'] * (len(returns) > MOST_SHOWN)])}\n"
             f"  best seed: {self.best_seed}; use act(observation), distribution(observation), episodes, plot(), record"
+            f"{repeat}"
         )
 
     def player(self, seed: int | None = None) -> Player:
