@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import math
 import re
 from typing import Any
 
@@ -16,17 +17,21 @@ from hypothesis import given
 
 from uppertail.agent import Agent
 from uppertail.distributions import Gaussian, PointMass
-from uppertail.encodings import OneHot
+from uppertail.encodings import OneHot, Vector
+from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Chain
+from uppertail.evidence import KernelCounts
 from uppertail.learners import Gradients, LearnerState, Metrics
 from uppertail.learners.gradient_descent import GradientLearner
-from uppertail.networks import PerAction
+from uppertail.networks import PerAction, Twin
 from uppertail.parts import PARTS
 from uppertail.policies import UCB
 from uppertail.replay import Prioritized, Replay, Sample, Uniform
-from uppertail.targets import Online
+from uppertail.targets import Online, RunningMean
 from uppertail.training.compiled import CompiledRun
+from uppertail.training.host import _init, _learn
 from uppertail.training.loop import Loop, RunState, iteration_keys
+from uppertail.training.programs import over_seeds
 from uppertail.types import Transition
 
 EVERY = [kind() for kind in PARTS["replay"].classes.values() if not kind.whole_episodes]  # those: test_imitation
@@ -299,3 +304,20 @@ def test_a_compiled_run_never_copies_its_buffer(part: Replay) -> None:
 def test_a_copy_of_the_buffer_would_be_seen(trap: type[CompiledRun], opcode: str) -> None:
     found = whole_writes(*program(trap, Uniform(), SEEDS, LARGE))
     assert any(line.startswith(opcode) for line in found), found
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_learning_from_one_step_copies_neither_buffer_nor_evidence(seeds: int) -> None:
+    """Beside kernel counts each action is learned from; XLA would write a single row into copies of the whole."""
+    encoding, capacity = Standardized(Vector((-math.inf,) * 40, (math.inf,) * 40)), 50_000
+    agent = Agent(Gaussian(), UCB(), encoding, 0.9)
+    parts = Twin(8), Uniform(), RunningMean(0.99), optax.sgd(0.01)
+    learner = GradientLearner(agent, Gradients(*parts, 1, 2, 4, capacity, evidence=KernelCounts()))
+    loop, keys = Loop(learner, rollout_steps=1, steps=100), jax.random.split(jax.random.key(0), seeds)
+    state = jax.eval_shape(jax.vmap(functools.partial(_init, loop, 2)), keys, jnp.zeros((seeds, 1, 40)), None)
+    number, place = jnp.zeros((seeds, 1)), jnp.zeros((seeds, 1, 40))
+    fresh = Transition(place, number.astype(int), number, number > 0, place, number.astype(int))
+    learn = jax.jit(functools.partial(over_seeds, functools.partial(_learn, loop)), donate_argnums=1)
+    compiled = learn.lower(keys, state, fresh, number > 0).compile()
+    needs: Any = compiled.memory_analysis()
+    assert needs.temp_size_in_bytes < seeds * 4 * 40 * capacity / 2, "less than half of an array of numbers"

@@ -14,6 +14,7 @@ from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence.base import Evidence, EvidenceBuilder
 from uppertail.networks import Twin, parts_of_actions
+from uppertail.replay.base import written
 from uppertail.schema import settle, traced
 from uppertail.targets import RunningMean
 from uppertail.types import PyTree, Transition
@@ -78,17 +79,15 @@ class KernelEvidence(Evidence):
         encoder = self.encoding.observe(self.encoder, fresh.observation)
         rows = (self.added + jnp.arange(count := fresh.action.shape[0])) % self.capacity
         taken = self.parts_of(fresh.action)
+        places, next_places, stored = written(
+            (self.places, self.next_places, self.taken), rows, (fresh.observation, fresh.next_observation, taken)
+        )
         new: Self = dataclasses.replace(
-            self,
-            encoder=encoder,
-            places=self.places.at[rows].set(fresh.observation),
-            next_places=self.next_places.at[rows].set(fresh.next_observation),
-            taken=self.taken.at[rows].set(taken),
-            added=self.added + count,
+            self, encoder=encoder, places=places, next_places=next_places, taken=stored, added=self.added + count
         )
         rescaled = jnp.any(encoder.scale != self.encoder.scale)
         counts = jax.lax.cond(rescaled, KernelEvidence.all_counted, lambda new: new.counted_on(fresh, taken), new)
-        return dataclasses.replace(new, counts=counts.at[rows].set(new.counted(fresh.next_observation)))
+        return dataclasses.replace(new, counts=written(counts, rows, new.counted(fresh.next_observation)))
 
     def parts_of(self, action: Int[Array, " new"]) -> Float[Array, "new parts"]:
         """1 for each action that was taken, or for each of its parts."""

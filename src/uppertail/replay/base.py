@@ -67,6 +67,17 @@ class Replay(abc.ABC):
         return state
 
 
+def written(stored: PyTree, rows: Int[Array, " count"], new: PyTree) -> PyTree:
+    """The stored arrays with new rows, in place.
+
+    A single row is written twice: XLA turns one write into another operation, which it then puts wherever the result
+    is needed, each time on a copy of the whole array.
+    """
+    if rows.shape[0] == 1:
+        rows, new = jnp.tile(rows, 2), jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf]), new)
+    return jax.tree.map(lambda old, leaf: old.at[rows].set(leaf), stored, new)
+
+
 class RingBuffer(NamedTuple):
     """The last transitions, and how many were ever added."""
 
@@ -109,8 +120,7 @@ class Uniform(Replay):
 
     def add(self, state: RingBuffer, transitions: Transition) -> RingBuffer:
         rows = state.following(count := transitions.action.shape[0])
-        stored = jax.tree.map(lambda old, new: old.at[rows].set(new), state.transitions, transitions)
-        return RingBuffer(stored, state.added + count)
+        return RingBuffer(written(state.transitions, rows, transitions), state.added + count)
 
     def sample(self, state: RingBuffer, key: PRNGKeyArray, count: int) -> Sample:
         return state.sample(jax.random.randint(key, (count,), 0, state.stored), jnp.ones(count))

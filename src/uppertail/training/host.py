@@ -36,7 +36,7 @@ CHUNK_STEPS = 512  # environment steps of each seed between two calls of the cal
 
 
 class HostDriver(Driver):
-    """Runs of all seeds in environments that Python steps: one program acts for all, and one learns for each group."""
+    """Runs of all seeds in environments that Python steps: programs of each group see and learn, and one chooses."""
 
     def __init__(
         self, builder: GymnasiumBuilder, keys: SeedKeys, programs: Programs, seeds: list[int], num_envs: int
@@ -90,7 +90,7 @@ class HostDriver(Driver):
         self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun, self._begun_masks)
         structure = jax.tree.structure(self.template.learned.network)
         self._begin_rollout = compiled(_begin_rollout, None)
-        self._view = compiled(view_all, actor, static=(structure,))
+        self._views = [compiled(view_all, actor, static=(structure,)) for _ in self.groups]
         self._choose = compiled(choose_all, actor)
         self._learning: list[Callable[..., tuple[RunState, Metrics]]] = []
 
@@ -113,7 +113,7 @@ class HostDriver(Driver):
         with self.programs.in_loop():
             try:
                 for _ in range(iterations or self.iterations):
-                    fresh, record = self._roll_out(self.groups.join([run.learned.network for run in state]))
+                    fresh, record = self._roll_out([run.learned.network for run in state])
                     state = self._refit_first(state, np.asarray(fresh.reward))
                     state, metrics = self._learn(state, fresh, record)
                     done.append((record, metrics))
@@ -179,9 +179,9 @@ class HostDriver(Driver):
         ]
         return self.groups.split(state._replace(episode=()))
 
-    def _roll_out(self, networks: Network) -> tuple[Transition, StepRecord]:
-        """Makes a rollout of all seeds; its arrays have a leading axis of seeds."""
-        count, leaves = self.loop.rollout_steps, jax.tree.leaves(networks)
+    def _roll_out(self, networks: list[Network]) -> tuple[Transition, StepRecord]:
+        """Makes a rollout of all seeds, with each group's networks; its arrays have a leading axis of seeds."""
+        count, leaves = self.loop.rollout_steps, [*map(jax.tree.leaves, networks)]
         remembers = bool(jax.tree.leaves(self.memory))
         key, step = self._begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
         while short := [rollouts for rollouts in self.rollouts if rollouts.waiting < count]:
@@ -189,7 +189,7 @@ class HostDriver(Driver):
                 rollouts.step()
             where = np.stack([rollouts.where for rollouts in self.rollouts])
             begins = np.stack([rollouts.begins for rollouts in self.rollouts]) if remembers else ()
-            view = self._view(leaves, where)
+            view = self._seen(leaves, where)
             masks = masks_of(self.hosts)
             choice, memory, step = self._choose(key, step, view, where, self.memory, begins, masks)
             actions, exploratory = np.asarray(choice).swapaxes(0, 1)
@@ -204,6 +204,17 @@ class HostDriver(Driver):
         for ends, made in zip(self.ends, taken, strict=True):
             ends.add(*made)
         return _stack(taken)
+
+    def _seen(self, leaves: list[list[Array]], where: np.ndarray) -> PyTree:
+        """What the policies of all seeds see. Each group looks by itself: networks may be too large to be joined."""
+        if len(self._views) == 1:
+            return self._views[0](*leaves, where)
+
+        def of_group(view: Any, network: list[Array], where: np.ndarray) -> PyTree:
+            return jax.tree.map(np.asarray, view(network, where))
+
+        each = self.groups.map(of_group, self._views, leaves, [where[group.rows] for group in self.groups])
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *each)
 
     def _refit_first(self, state: State, rewards: np.ndarray) -> State:
         """Changes the scale of returns at the first reward that is not 0, if the scale was a guess until then."""

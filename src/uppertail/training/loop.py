@@ -253,8 +253,9 @@ class Loop:
         counts = self._visit_counts(run, fresh)
         after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts, run.best)
         reached = self._reached_limit(after) & ~self._reached_limit(run)
-        # a `where` would copy the network
-        network = jax.lax.cond(reached, lambda: learned.network, lambda: run.network_at_limit)
+        # `where` and `cond` would copy a network in every iteration; a loop that does not begin writes nothing
+        once, network = (reached, run.network_at_limit), learned.network
+        _, network = jax.lax.while_loop(lambda once: once[0], lambda _: (jnp.zeros((), bool), network), once)
         return after._replace(network_at_limit=network), metrics
 
     def result(self, run: RunState) -> Network:
