@@ -9,7 +9,6 @@ from uppertail.defaults.facts import Facts
 from uppertail.defaults.rules import RULES, Draft
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
 from uppertail.errors import InputError
-from uppertail.learners import LearnerBuilder
 from uppertail.parts import PARTS, require_kept
 from uppertail.records import Success, describe, plain
 from uppertail.types import ReturnRange
@@ -122,7 +121,7 @@ def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict
             continue
         if before is not None and rule.setting in before:
             entry = before.entries[rule.setting]
-            value = before.part("learner") if rule.setting == "learner" else _settled(entry.value)
+            value = before.part(rule.setting) if rule.setting in PARTS else _settled(entry.value)
         elif choice := rule.decide(facts, draft):
             value, source = choice.value, "measured" if choice.is_measured else "default"
             entry = Entry(value, source, choice.reason)
@@ -130,7 +129,7 @@ def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict
         else:
             continue
         draft = draft.with_value(rule.setting, value)
-        named = type(value).__name__ if isinstance(value, LearnerBuilder) else plain(value)
+        named = type(value).__name__ if rule.setting in PARTS else plain(value)
         chosen[rule.setting] = entry._replace(value=named)
     return draft, chosen, notes
 

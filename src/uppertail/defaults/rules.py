@@ -9,7 +9,7 @@ from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED,
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
-from uppertail.evidence import EvidenceBuilder
+from uppertail.evidence import EvidenceBuilder, NoEvidence, PixelCounts
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
@@ -23,6 +23,10 @@ SHOWN = 8  # numbers that a note names
 HASHED = (
     "Images come again exactly ({:.0%} of the distinct ones), so each is a state (--learner GradientDescent: a network "
     "learns from their pixels)."
+)
+SOUGHT = (
+    "No step of a random policy was paid more than most steps, so the network learns beside counts of pixels, which "
+    "seek what was not seen, and takes many updates a step (--evidence NoEvidence: the network alone, which is faster)."
 )
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
@@ -107,6 +111,14 @@ class Draft:
         return None if draft.likely_learner.uses_gradients else draft
 
     @property
+    def learns_from_images(self) -> bool:
+        """Whether a network learns from images by backups, and nothing is given that needs it to be alone."""
+        learner, is_open = self.likely_learner, self.network is None or not self.network.members
+        combined = isinstance(self.builder, PackageBuilder) and self.builder.actions.sizes is not None
+        is_image = self.encoding.image_shape is not None
+        return is_image and is_open and not combined and isinstance(learner, GradientDescent)
+
+    @property
     def left_out(self) -> tuple[int, ...]:
         """The numbers that count for nothing."""
         return self.builder.left_out or () if isinstance(self.builder, VectorBuilder) else ()
@@ -114,7 +126,7 @@ class Draft:
     @property
     def given(self) -> set[str]:
         """The settings with a rule that are not open."""
-        given = {"learner"} if self.learner else set[str]()
+        given = {name for name in ("learner", "evidence") if getattr(self, name)}
         if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
@@ -128,7 +140,7 @@ class Draft:
         """The draft with a setting."""
         part, _, name = setting.partition(".")
         if not name:
-            return dataclasses.replace(self, learner=value)
+            return dataclasses.replace(self, **{part: value})
         if part == "learner" and name not in vars(self.learner):
             return self  # of a plan whose learner was changed by hand
         if part == "learner":
@@ -220,6 +232,14 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(False, "no pair of observation and action came again", True)
     reason = f"{different:,} of {repeated:,} pairs of observation and action that came again led to different outcomes"
     return Choice(different > 0, reason, True)
+
+
+def _evidence(facts: Facts, draft: Draft) -> Choice | None:
+    if not draft.learns_from_images:
+        return None
+    if facts.is_paid_at_times:
+        return Choice(NoEvidence(), "some steps of a random policy were paid more than most", True)
+    return Choice(PixelCounts(), "no step of a random policy was paid more than most", True, SOUGHT)
 
 
 def _levels(facts: Facts, draft: Draft) -> Choice | None:
@@ -353,6 +373,14 @@ RULES = (
         "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
         "[40](decisions/0040-novelty-in-place-of-a-least-noise.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables",
+    ),
+    Rule(
+        "evidence",
+        _evidence,
+        "if a network learns from images: whether any step was paid more than most steps",
+        "`PixelCounts` if none was, so that what was not seen is sought; else `NoEvidence`. Other observations have "
+        "the evidence of their learner, below",
+        chosen_on="pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
     ),
     Rule(
         "env.levels",
