@@ -112,11 +112,10 @@ class Draft:
 
     @property
     def learns_from_images(self) -> bool:
-        """Whether a network learns from images by backups, and nothing is given that needs it to be alone."""
+        """Whether a network learns from images of steps in Python, and nothing is given that needs it to be alone."""
         learner, is_open = self.likely_learner, self.network is None or not self.network.members
-        combined = isinstance(self.builder, PackageBuilder) and self.builder.actions.sizes is not None
-        is_image = self.encoding.image_shape is not None
-        return is_image and is_open and not combined and isinstance(learner, GradientDescent)
+        is_image = self.encoding.image_shape is not None and not self.builder.compiles
+        return is_image and is_open and isinstance(learner, GradientDescent)
 
     @property
     def left_out(self) -> tuple[int, ...]:
@@ -377,9 +376,10 @@ RULES = (
     Rule(
         "evidence",
         _evidence,
-        "if a network learns from images: whether any step was paid more than most steps",
+        "if a network learns from images of an environment that is not compiled: whether any step was paid more than "
+        "most steps",
         "`PixelCounts` if none was, so that what was not seen is sought; else `NoEvidence`. Other observations have "
-        "the evidence of their learner, below",
+        "the evidence of their learner, below. Compiled steps cost less than updates",
         chosen_on="pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
     ),
     Rule(

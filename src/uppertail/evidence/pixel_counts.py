@@ -6,14 +6,15 @@ from typing import Any, ClassVar, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt16, UInt32
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.evidence.base import Evidence, EvidenceBuilder
 from uppertail.evidence.kernel_counts import centered
 from uppertail.hashing import mixed
-from uppertail.networks import parts_of_actions
+from uppertail.networks import Twin, parts_of_actions
+from uppertail.replay.base import written
 from uppertail.schema import settle, traced
 from uppertail.targets import RunningMean
 from uppertail.types import PyTree, Transition
@@ -21,8 +22,8 @@ from uppertail.types import PyTree, Transition
 CELLS = 1 << 14
 """Places for the contents of each subset."""
 
-LEVELS = 255
-"""Steps from a black pixel to a bright one that are told apart."""
+SHADE = 0.5
+"""Shades that differ by so much of the brightest pixel are told apart by each subset; nearer ones by fewer."""
 
 
 class PixelEvidence(Evidence):
@@ -34,12 +35,14 @@ class PixelEvidence(Evidence):
     encoding: Encoding = eqx.field(static=True)
     num_parts: int = eqx.field(static=True)  # actions, or all values of all numbers that actions are made of
     capacity: int = eqx.field(static=True)  # of the replay buffer, in whose rows the transitions are
-    weights: UInt[Array, "subsets pixels"]  # of the hashes; 0: the pixel is not in the subset
+    weights: UInt32[Array, "subsets pixels"]  # of the hashes; 0: the pixel is not in the subset
     visits: Float[Array, "subsets cells parts"]  # n
-    leads_to: Int[Array, "rows subsets"]  # cells
+    leads_to: UInt16[Array, "rows subsets"]  # cells
     added: Int[Array, ""]  # transitions that there ever were
     prior_count: Float[Array, ""]  # lambda
-    here: Int[Array, " subsets"] | None = None  # cells of the state that is asked about; None: those of the observation
+    here: UInt16[Array, " subsets"] | None = (
+        None  # cells of the state that is asked about; None: those of the observation
+    )
     sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     def combining(self, sizes: tuple[int, ...]) -> Self:
@@ -48,11 +51,12 @@ class PixelEvidence(Evidence):
     def start(self, family: Any) -> PyTree:
         return centered(family)
 
-    def cells(self, observation: Array) -> Int[Array, " subsets"]:
+    def cells(self, observation: Array) -> UInt16[Array, " subsets"]:
         """The cell of each subset's contents."""
-        pixels = jnp.round(self.encoding.features((), observation) * LEVELS).astype(jnp.int32).astype(jnp.uint32)
-        codes = jnp.sum(self.weights * pixels[None], axis=1, dtype=jnp.uint32)
-        return (mixed(codes) % CELLS).astype(jnp.int32)
+        offset = (self.weights >> 8).astype(jnp.float32) * 2.0**-24  # where each subset's shades begin (random binning)
+        shades = jnp.floor(self.encoding.features((), observation)[None] / SHADE + offset)
+        codes = jnp.sum(self.weights * shades.astype(jnp.int32).astype(jnp.uint32), axis=1, dtype=jnp.uint32)
+        return (mixed(codes) % CELLS).astype(jnp.uint16)
 
     def share(self, observation: Array) -> Float[Array, " actions"]:
         here = self.cells(observation) if self.here is None else self.here
@@ -60,10 +64,10 @@ class PixelEvidence(Evidence):
         share = jnp.mean(self.prior_count / (self.prior_count + visits), axis=0)
         return share if self.sizes is None else jnp.max(parts_of_actions(self.sizes) * share[None], axis=1)
 
-    def kept(self, rows: Int[Array, " count"]) -> Int[Array, "count subsets"]:
+    def kept(self, rows: Int[Array, " count"]) -> UInt16[Array, "count subsets"]:
         return self.leads_to[rows]
 
-    def there(self, kept: Int[Array, " subsets"]) -> Self:
+    def there(self, kept: UInt16[Array, " subsets"]) -> Self:
         return dataclasses.replace(self, here=kept)
 
     def observe(self, fresh: Transition) -> Self:
@@ -76,12 +80,13 @@ class PixelEvidence(Evidence):
         return dataclasses.replace(
             self,
             visits=self.visits.at[subsets, here].add(taken[:, None]),
-            leads_to=self.leads_to.at[rows].set(there),
+            leads_to=written(self.leads_to, rows, there),
             added=self.added + count,
         )
 
 
 STEPS = {
+    "network": Twin(),
     "target": RunningMean(0.99),
     "rollout_steps": 4,
     "batch_size": 64,
@@ -115,7 +120,7 @@ class PixelCounts(EvidenceBuilder):
     by_row: ClassVar[bool] = True
     greedy_mean: ClassVar[bool] = True
     prior_count: float = traced(0.1)
-    subsets: int = 64
+    subsets: int = 32
     chance: float = 0.1
 
     def __post_init__(self) -> None:
@@ -145,7 +150,7 @@ class PixelCounts(EvidenceBuilder):
         weights = jax.random.bits(weights_key, shape, jnp.uint32) | 1  # odd: no value of a pixel is lost
         weights = jnp.where(jax.random.bernoulli(chosen_key, self.chance, shape), weights, 0)
         visits: Any = jnp.zeros((self.subsets, CELLS, num_actions))
-        leads_to = jnp.zeros((capacity, self.subsets), jnp.int32)
+        leads_to = jnp.zeros((capacity, self.subsets), jnp.uint16)
         zero = jnp.zeros((), jnp.int32)
         return PixelEvidence(
             encoding, num_actions, capacity, weights, visits, leads_to, zero, jnp.asarray(self.prior_count)
