@@ -182,7 +182,7 @@ def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: Suc
         num_actions: how many there are.
         success: when episodes are a success.
     """
-    parts = [f"{num_actions} actions", *_of_observations(plan, space), _learns(plan["learner"])]
+    parts = [counted(num_actions, "action"), *_of_observations(plan, space), _learns(plan["learner"])]
     low, high = plan["returns"]
     parts.append(f"returns {low:.4g} to {high:.4g}, {plan.entries['returns'].reason}")
     if success.episodes > 1:
@@ -196,17 +196,27 @@ def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: Suc
     return f"{'; '.join(parts)}."
 
 
+def counted(number: int, name: str) -> str:
+    """So many of them, in words.
+
+    Examples:
+        >>> counted(1, "state"), counted(2000, "state")
+        ('1 state', '2,000 states')
+    """
+    return f"{number:,} {name}{'s' * (number != 1)}"
+
+
 def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     """What the plan makes of the observations."""
     if isinstance(space, States):
-        yield f"{space.count:,} states"
+        yield counted(space.count, "state")
     elif isinstance(space, HashedStates) or plan.get("env.features") == "hashed":
         yield "observations repeat, so each is a state"
     elif isinstance(space, Numbers) and plan.get("env.radius") is not None:
         yield "near observations are one state"
     elif isinstance(space, Numbers):
         repeats = ", which do not repeat" if plan.is_measured("env.features") else ""
-        yield f"{len(space.low):,} numbers{repeats}"
+        yield f"{counted(len(space.low), 'number')}{repeats}"
     else:
         yield "images"
     if (steps := plan.get("env.action_repeat") or 1) > 1:

@@ -10,6 +10,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder, NoEvidence, PixelCounts
+from uppertail.evidence.pixel_counts import SHADE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
@@ -380,7 +381,11 @@ RULES = (
         "most steps",
         "`PixelCounts` if none was, so that what was not seen is sought; else `NoEvidence`. Other observations have "
         "the evidence of their learner, below. Compiled steps cost less than updates",
-        chosen_on="pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
+        f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}, lambda "
+        f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
+        f"action, fewer for images of more than {SMALL} pixels",
+        "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
+        "the same kinds of rooms, seeds 9100 to 9102: [evidence](evidence.md#in-pictures)",
     ),
     Rule(
         "env.levels",

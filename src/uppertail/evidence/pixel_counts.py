@@ -40,9 +40,7 @@ class PixelEvidence(Evidence):
     leads_to: UInt16[Array, "rows subsets"]  # cells
     added: Int[Array, ""]  # transitions that there ever were
     prior_count: Float[Array, ""]  # lambda
-    here: UInt16[Array, " subsets"] | None = (
-        None  # cells of the state that is asked about; None: those of the observation
-    )
+    here: UInt16[Array, " subsets"] | None = None  # cells that are asked about; None: those of the observation
     sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     def combining(self, sizes: tuple[int, ...]) -> Self:
