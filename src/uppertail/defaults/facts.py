@@ -100,12 +100,6 @@ class Facts:
         noise = tuple(self.irrelevant.tolist())
         return functools.reduce(np.intersect1d, (idle_numbers(steps, noise) for steps in self.by_number))
 
-    @functools.cached_property
-    def is_paid_at_times(self) -> bool:
-        """Whether any step was paid more than most steps."""
-        rewards, counts = np.unique(self.steps.reward, return_counts=True)
-        return bool(rewards[-1] > rewards[counts.argmax()])
-
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(_without(self.steps.observation, left_out))

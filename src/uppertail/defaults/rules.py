@@ -9,7 +9,7 @@ from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED,
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
-from uppertail.evidence import EvidenceBuilder, NoEvidence, PixelCounts
+from uppertail.evidence import EvidenceBuilder, PixelCounts
 from uppertail.evidence.pixel_counts import SHADE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.learners.novelty import WEIGHT
@@ -26,8 +26,8 @@ HASHED = (
     "learns from their pixels)."
 )
 SOUGHT = (
-    "No step of a random policy was paid more than most steps, so the network learns beside counts of pixels, which "
-    "seek what was not seen, and takes many updates a step (--evidence NoEvidence: the network alone, which is faster)."
+    "The network learns from images beside counts of pixels, which seek what was not seen, with many updates a step "
+    "(--evidence NoEvidence: the network alone, which is faster)."
 )
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
@@ -237,9 +237,7 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
 def _evidence(facts: Facts, draft: Draft) -> Choice | None:
     if not draft.learns_from_images:
         return None
-    if facts.is_paid_at_times:
-        return Choice(NoEvidence(), "some steps of a random policy were paid more than most", True)
-    return Choice(PixelCounts(), "no step of a random policy was paid more than most", True, SOUGHT)
+    return Choice(PixelCounts(), "a network learns from images, in steps that are not compiled", note=SOUGHT)
 
 
 def _levels(facts: Facts, draft: Draft) -> Choice | None:
@@ -377,10 +375,9 @@ RULES = (
     Rule(
         "evidence",
         _evidence,
-        "if a network learns from images of an environment that is not compiled: whether any step was paid more than "
-        "most steps",
-        "`PixelCounts` if none was, so that what was not seen is sought; else `NoEvidence`. Other observations have "
-        "the evidence of their learner, below. Compiled steps cost less than updates",
+        "whether a network learns from images of an environment that is not compiled",
+        "`PixelCounts`, so that what was not seen is sought. Other observations have the evidence of their learner, "
+        "below, and images of compiled environments have none, since their steps cost less than updates",
         f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}, lambda "
         f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
         f"action, fewer for images of more than {SMALL} pixels",

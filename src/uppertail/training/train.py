@@ -82,8 +82,8 @@ def train(
         learner: how return distributions are learned; if left out, LeastSquares for what repeats, GradientDescent for
             numbers, for images, and where a part or setting of gradient descent is given.
         evidence: what share of the wide start is left beside the network of GradientDescent; if left out, Counts for
-            one-hot states, KernelCounts for numbers, PixelCounts for images where a random policy was never paid more
-            than usual, and NoEvidence for all else.
+            one-hot states, KernelCounts for numbers, PixelCounts for images of environments that are not compiled, and
+            NoEvidence for all else.
         init: the folder of a run with checkpoints, from whose end this one starts: with what each seed learned and
             stored, and what was chosen for it. Observations, actions and parts must be the same.
         more: single settings, such as seeds=2, in place of those in `settings`.
