@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 import uppertail as ut
 from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, irrelevant_numbers, repeating, steps_of_an_action
+from uppertail.defaults.facts import Told, chance, irrelevant_numbers, repeating, steps_of_an_action, told_by_past
 from uppertail.environments import Steps, random_steps, table_steps
 
 COUNT, KEY = 2_000, jax.random.key(0)
@@ -227,6 +227,27 @@ def test_steps_hold_observations_only_if_they_are_asked_for(builder: Any) -> Non
     assert full.observation.shape == full.next_observation.shape == (len(full.reward), len(full.observation[0]))
     for one, other in zip(bare[1:5], full[1:5], strict=True):
         np.testing.assert_array_equal(one, other[: len(one)])
+
+
+def test_the_past_tells_what_it_pays_for_and_nothing_of_chance() -> None:
+    """Episodes of 4 steps with a cue in the first: the last reward follows it, or what came before, or chance."""
+    random = np.random.default_rng(0)
+    cue, coin = random.integers(2, size=(2, COUNT // 4))
+    here = np.column_stack([np.tile(np.arange(4), COUNT // 4), np.zeros(COUNT)])
+    here[::4, 1] = cue
+    steps = steps_of(here, np.roll(here, -1, axis=0), np.zeros(COUNT), random)
+    ends = np.arange(COUNT) % 4 == 3
+
+    def paid(reward: Any) -> Any:
+        return told_by_past(steps._replace(reward=np.where(ends, np.repeat(reward, 4), 0.0), terminated=ends))
+
+    assert paid(cue) == Told("first", pytest.approx(1.0))
+    assert paid(np.asarray(steps.action)[2::4]) == Told(2, pytest.approx(1.0))
+    assert paid(np.asarray(steps.action)[1::4]) == Told(3, pytest.approx(1.0))
+    assert paid(cue + 0.5 * coin).share == pytest.approx(0.8, abs=0.05)  # 1/4 of the variance is chance of 1/16
+    assert paid(coin) is None and paid(np.ones(COUNT // 4)) is None
+    here[::4, 1] = np.arange(COUNT // 4)  # a first observation that never comes again tells nothing that is known
+    assert paid(coin) is None and paid(cue) is None
 
 
 def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,7 @@ def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict
         else:
             continue
         draft = draft.with_value(rule.setting, value)
+        facts = facts.of(draft.builder)
         named = type(value).__name__ if rule.setting in PARTS else plain(value)
         chosen[rule.setting] = entry._replace(value=named)
     return draft, chosen, notes
@@ -222,10 +223,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     if (steps := plan.get("env.action_repeat") or 1) > 1:
         yield f"each action is taken for {steps} steps (--env.action_repeat)"
     if plan.get("learner.stochastic"):
-        stack = (
-            ", or what one observation does not show (--env.stack 2 shows two)" if plan.get("env.stack") == 1 else ""
-        )
-        yield f"the same action led from equal observations to different outcomes: chance{stack}"
+        is_alone = "env.stack" in plan and plan["env.stack"] in (None, 1)
+        hidden = ", or what one observation does not show (--env.stack 2 shows two)" if is_alone else ""
+        yield f"the same action led from equal observations to different outcomes: chance{hidden}"
 
 
 def _learns(learner: str) -> str:

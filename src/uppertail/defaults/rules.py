@@ -5,7 +5,19 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
-from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SIGNIFICANT, Facts
+from uppertail.defaults.facts import (
+    CLEAR,
+    IDLE_EPISODES,
+    LONGEST,
+    LONGEST_STACK,
+    MOST_JUDGED,
+    MOVED,
+    SAME,
+    SHUFFLES,
+    SIGNIFICANT,
+    TOLD,
+    Facts,
+)
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
@@ -28,6 +40,10 @@ HASHED = (
 SOUGHT = (
     "The network learns from images beside counts of pixels, which seek what was not seen, with many updates a step "
     "(--evidence NoEvidence: the network alone, which is faster)."
+)
+RECALLED = (
+    "Where observations and actions were equal, {shown} of an episode told {share:.0%} of what varied in rewards, so "
+    "observations are shown with them: `act` takes {act} (--env.stack 1: the last observation alone)."
 )
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
@@ -131,7 +147,8 @@ class Draft:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
             usual = {
-                "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None
+                "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None,
+                "stack": None,
             }  # fmt: skip
             given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given
@@ -149,7 +166,7 @@ class Draft:
         if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
             return self
         changed = builder.with_settings(**{name: value})
-        space = changed.observations if name == "encoding" else self.space
+        space = changed.observations if name in ("encoding", "stack") else self.space
         return dataclasses.replace(self, builder=changed, space=space)
 
 
@@ -167,6 +184,26 @@ def usual_learner(
     if not encoding.is_one_hot:
         return Choice(by_gradients, "observations are no states, so a network learns")
     return Choice(LeastSquares(), "it learns from states at once, without step sizes")
+
+
+def _stack(facts: Facts, draft: Draft) -> Choice | None:
+    builder = draft.builder
+    if not isinstance(builder, GymnasiumBuilder) or not facts.observed or builder.compiles:
+        return None
+    if draft.encoding.image_shape is not None or not builder.inspected.is_single:
+        return None
+    if any(each is not None for each in (builder.left_out, builder.radius, builder.background)):
+        return None  # they are said of the last observation alone
+    told = facts.told_by
+    if told is None:
+        return Choice(None, "earlier observations told nothing of the rewards of a random policy", True)
+    shown, act = (
+        ("the first observation", "(first, last)")
+        if told.stack == "first"
+        else (f"the last {told.stack} observations", "so many, and the actions between them")
+    )
+    reason = f"{shown} of an episode told {told.share:.0%} of what the last one did not tell of rewards"
+    return Choice(told.stack, reason, True, RECALLED.format(shown=shown, share=told.share, act=act))
 
 
 def _encoding(facts: Facts, draft: Draft) -> Choice | None:
@@ -289,6 +326,19 @@ class Rule:
 
 
 RULES = (
+    Rule(
+        "env.stack",
+        _stack,
+        "if an environment of Gymnasium is single and shows no images: rewards of steps with equal observations and "
+        "actions; the share of their squared deviations from the mean that the first observation of the episode tells, "
+        f"or the last observations and actions, up to {LONGEST_STACK}, beyond what they tell of shuffled rewards",
+        f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
+        "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4",
+        f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations",
+        "corridors with a cue, seeds 0 and 1: [decision 43](decisions/0043-what-the-past-tells.md)",
+        "memory_len and memory_size of [bsuite](bsuite.md); the ten environments of [sparse rewards](sparse.md), "
+        "FrozenLake, Taxi, Blackjack, slippery CliffWalking, CartPole and MountainCar keep the last one alone",
+    ),
     Rule(
         "env.encoding",
         _encoding,

@@ -110,6 +110,23 @@ class Stack(Checked):
         return (*self.seen, np.array(self.taken)), *others
 
 
+class WithFirst(Checked):
+    """Shows the first observation of the episode before each observation."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self.observation_space = spaces.Tuple((env.observation_space, env.observation_space))
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        first, info = super().reset(**kwargs)
+        self.first = copy.deepcopy(first)
+        return (self.first, first), info
+
+    def step(self, action: Any) -> Any:
+        after, *others = super().step(action)
+        return (self.first, after), *others
+
+
 class Adapter(Checked):
     """An environment that is called in the same way alone, beside others and when it is watched.
 
