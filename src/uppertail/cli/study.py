@@ -46,6 +46,9 @@ def main(config: Values) -> int:
         done = counts(outcomes)
         print(f"{len(outcomes):,} cells" + (f": {done}" if done else ""), flush=True)
         _checked(definition, folder)
+        for cell in definition.cells if definition.space is None else definition.space.probes():
+            if cell.name not in outcomes or outcomes[cell.name].state in ("waiting", "failed"):
+                _try(cell)
         print(f"Time left with {workers} at a time: {time_left(outcomes, workers)}")
         return 0
     settings = _checked(definition, folder)
@@ -115,6 +118,14 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
         if other := None if saved is None else next(differences(saved, settings), None):
             raise InputError(f"The folder {place} has other settings ({other}): choose another --out, or remove it.")
     return found
+
+
+def _try(cell: Cell) -> None:
+    """Builds the run of a cell, without a step; InputError if `uppertail train` would refuse it."""
+    try:
+        parse_request(cell.arguments).begun()[0].close()
+    except InputError as error:
+        raise InputError(f"In the cell {cell.name}: {error}") from error
 
 
 def _run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> None:

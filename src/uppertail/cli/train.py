@@ -92,6 +92,15 @@ class Request:
         before = before or self.plan or (self.earlier and self.earlier.plan)
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over, complain)
 
+    def begun(self) -> tuple[Run, LearnerState | None]:
+        """The run before its first step, and what it starts from; InputError if the two do not go together."""
+        run = self.run()
+        try:
+            return run, self.earlier and self.earlier.learned(run)
+        except InputError:
+            run.close()
+            raise
+
     def require_same(self, asked: Mapping[str, Any]) -> None:
         """Refuses the networks of a run in another environment, or of another number of seeds.
 
@@ -185,8 +194,7 @@ def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
     """Trains what was asked for, and returns the exit code; `beside` are called with the progress after each chunk."""
     process.limit_threads(request.settings.seeds)
     request.check(Path(request.built.out or RUNS / request.name))  # an error here or in the next line leaves no file
-    run = request.run()
-    learned = request.earlier and request.earlier.learned(run)
+    run, learned = request.begun()
     if request.built["dry-run"]:
         run.close()
         show_plan(run)
