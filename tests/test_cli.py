@@ -259,7 +259,9 @@ def test_a_disk_that_fills_up_as_results_are_written_gets_a_sentence(name, monke
 @pytest.mark.slow
 def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, refused):
     endless = ["--quiet", "--steps", "4096", "--episodes", "99999", "--learning_rate", "1e30"]
-    assert "became NaN or infinite by environment step" in refused(["train", *TINY, *LIGHT, *endless, "--out", "d"])
+    said = refused(["train", *TINY, *LIGHT, *endless, "--out", "d"])
+    assert "became NaN or infinite by environment step" in said
+    assert said.endswith("What was learned until then is in d.\n")
     assert (tmp_path / "d" / "episodes.npz").exists()
     assert (tmp_path / "d" / "summary.json").exists()
 

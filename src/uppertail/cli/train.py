@@ -221,7 +221,7 @@ def train(
         complain(note)
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
-    log = JSONL(folder / records.LOG)
+    log, on = JSONL(folder / records.LOG), f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
@@ -231,13 +231,13 @@ def train(
                 )
         except TrainingFailedError as error:
             _write(folder, error.result, label)
-            raise
+            goes_on = "" if error.result.record.diverged else on
+            raise InputError(f"{error} What was learned until then is in {folder}{goes_on}.") from error
         _write(folder, result, label)
     for remark in run.remarks(result.networks):
         complain(remark)
     if result.record.interrupted and not quiet:
-        how = f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
-        print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
+        print(f"Interrupted: what was learned until now is kept{on}.", file=sys.stderr)
     if not quiet:
         print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
         print(f"Results in {folder}")
