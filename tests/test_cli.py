@@ -182,7 +182,7 @@ BAD = {
     ),
     "narrow support": (
         ["train", "--distribution", "Categorical", "--distribution.low", "0.1", "--distribution.high", "0.9"],
-        "run from 0 to 1: use low -0.2 and high 1.2",
+        "run from 0 to 1: use --distribution.low -0.2 and --distribution.high 1.2",
     ),
     "missing config": (["train", "--config", "nowhere.yaml"], "cannot be read"),
     "no number or null": (["train", "--steps", "abc"], "steps is abc: use a whole number, or leave it out"),
@@ -191,7 +191,7 @@ BAD = {
     "null for a length": (["train", "--env.length", "null"], "env.length is null"),
     "null for a map": (["train", "--env", "FrozenLake", "--env.map_name", "null"], "env.map_name is null"),
     "a small negative number": (["train", "--learning_rate", "-1e-3"], "learning_rate is -0.001: use a number above 0"),
-    "settings of another class": (["train", "--distribution.bins", "9"], "to set those of another class, name it, too"),
+    "settings of another class": (["train", "--distribution.bins", "9"], "It belongs to Categorical: name that"),
     "too many seeds": (["train", "--seeds", "99999999999"], "below 2^31"),
     "seeds beyond the last": (["train", "--seeds", "2", "--seed", "2147483647"], "use 2147483646 at most"),
 }
