@@ -33,7 +33,7 @@ from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.policies import Greedy
 from uppertail.records import Distributions, RunRecord, describe
-from uppertail.training.along import Along
+from uppertail.training.along import SHOWN, Along
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
@@ -352,7 +352,7 @@ class Run:
         return self.recorder.distributions(self.builder, self.ledger.env_steps, networks, self._along(networks))
 
     def _along(self, networks: Network) -> Along | None:
-        """Observations of a greedy episode of each seed; None where no single environment is stepped in Python."""
+        """Observations of greedy episodes of each seed; None where no single environment is stepped in Python."""
         builder, agent = self.builder, self.loop.agent
         if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not builder.inspected.is_single:
             return None
@@ -362,8 +362,8 @@ class Run:
         ]
         try:
             episodes = [
-                builder.episode(
-                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), LONGEST_PATH
+                builder.seen_along(
+                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), SHOWN, LONGEST_PATH
                 )
                 for row, player in enumerate(players)
             ]

@@ -128,25 +128,29 @@ class GymnasiumBuilder(PackageBuilder):
         finally:
             close_quietly(env)
 
-    def episode(self, seed: int, choose: Callable[[Any, Any], int], most: int) -> list[Any]:
+    def seen_along(self, seed: int, choose: Callable[[Any, Any], int], least: int, most: int) -> list[Any]:
         """The first observations of the first episode of this run's evaluation, as the environment gives them.
 
         Args:
             seed: of the run.
             choose: gives the number of an action, for an observation and the mask of allowed actions.
-            most: how many observations.
+            least: how many observations; where the episode has fewer, those of the next ones follow.
+            most: how many observations, at most.
         """
+        found, fixed = list[Any](), self.seed_of_resets(EVALUATION + seed)
         with contextlib.closing(self.make()) as env:
-            seed = episode_seed(EVALUATION + seed, 0, 0, self.seed_of_resets(EVALUATION + seed))
-            (observation, info), found, over = env.reset(seed=seed), list[Any](), False
-            while not over and len(found) < most:
-                found.append(copy.deepcopy(observation))  # many environments reuse their arrays
-                action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)  # pyright: ignore
-                for _ in range(self.repeats):
-                    observation, _, *ends, info = env.step(action)
-                    if over := any(ends):
-                        break
-            return found
+            for number in range(least):
+                if len(found) >= least:
+                    break
+                (observation, info), over = env.reset(seed=episode_seed(EVALUATION + seed, 0, number, fixed)), False
+                while not over and len(found) < most:
+                    found.append(copy.deepcopy(observation))  # many environments reuse their arrays
+                    action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)  # pyright: ignore
+                    for _ in range(self.repeats):
+                        observation, _, *ends, info = env.step(action)
+                        if over := any(ends):
+                            break
+        return found
 
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
