@@ -98,6 +98,10 @@ BAD = {
         "Periodic has no setting 'evry'. Did you mean --target.every?",
     ),
     "setting of one's own": ("--network test_parts.Own --network.bais true", "Did you mean --network.bias?"),
+    "setting of another class, and nearly one of its own": (
+        "--env Gym --env.id CartPole-v1 --env.actions [left,right]",
+        "Gym has no setting 'actions'. Did you mean --env.action_names?",
+    ),
     "setting of no class": ("--target.foo 3", "`uppertail train --target.help Online` lists its settings"),
     "setting of another class": (
         "--preset minigrid_imitation --replay.novelty 0",
