@@ -357,6 +357,12 @@ def test_a_space_without_a_fixed_number_of_numbers_is_refused(space: spaces.Spac
         read_space(np, space)
 
 
+@pytest.mark.parametrize("space", [spaces.Discrete(5), spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(2)])
+def test_integers_of_another_shape_are_named(space: spaces.Space[Any]) -> None:
+    with pytest.raises(ValueError, match=r"^the observation has the shape \(2, 3\), but its space says \("):
+        read_space(np, space).array(np.zeros((2, 3), int))
+
+
 @pytest.mark.parametrize(
     ("observation", "where"),
     [

@@ -873,6 +873,18 @@ def test_a_step_of_another_form_is_named(
         step_host(host, np.zeros(num_envs, int), lambda: "It")
 
 
+def test_a_step_of_another_form_is_named_inside_of_a_time_limit_too() -> None:
+    def make() -> Any:
+        env = Failing("nan")
+        env.step = lambda action: (0, 1.0, False, {})
+        return gymnasium.wrappers.TimeLimit(env, 9)
+
+    host = FromGymnasium(make).open(0, 1)
+    host.reset()
+    with pytest.raises(EnvironmentFailedError, match="its step gives more or fewer than five values; Gymnasium's"):
+        step_host(host, np.zeros(1, int), lambda: "It")
+
+
 @pytest.mark.parametrize(("error", "words"), [(AssertionError(), "AssertionError"), (SystemExit(4), "SystemExit: 4")])
 def test_an_exception_without_words_and_one_that_ends_the_process(
     error: BaseException, words: str, monkeypatch: pytest.MonkeyPatch

@@ -252,7 +252,8 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
     sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(np.int32)
 
     def read(seen: Any) -> Any:  # in a compiled program, no error can be raised
-        integers = xp.array(seen, np.int32).reshape(sizes.size) - start
+        integers = xp.array(seen, np.int32)
+        integers = (_flat(integers, space) if xp is np else integers.reshape(sizes.size)) - start
         if xp is np:
             _require_same(seen, integers + start, space)
             if ((integers < 0) | (integers >= sizes)).any():
