@@ -46,9 +46,12 @@ def main(config: Values) -> int:
         done = counts(outcomes)
         print(f"{len(outcomes):,} cells" + (f": {done}" if done else ""), flush=True)
         _checked(definition, folder)
-        for cell in definition.cells if definition.space is None else definition.space.probes():
-            if cell.name not in outcomes or outcomes[cell.name].state in ("waiting", "failed"):
-                _try(cell)
+        cells = definition.cells if definition.space is None else definition.space.probes()
+        with Console(stderr=True, quiet=config.quiet).status("") as status:
+            for number, cell in enumerate(cells, 1):
+                if cell.name not in outcomes or outcomes[cell.name].state in ("waiting", "failed"):
+                    status.update(f"building cell {number:,} of {len(cells):,}, without a step")
+                    _try(cell)
         print(f"Time left with {workers} at a time: {time_left(outcomes, workers)}")
         return 0
     settings = _checked(definition, folder)
