@@ -142,6 +142,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         needs="gymnasium[box2d], uppertail[dm_control] and gymnasium-robotics",
         chosen_on="100 to 105, and 9000 for the bounds, on four of the tasks", reported_on="9100 to 9109",
     ),
+    "pictures": Experiment(
+        "networks beside counts of pixels: rooms in pictures that hardly repeat",
+        "tasks.pictures --method defaults network_alone whole_images optimistic_value no_evidence count_bonus "
+        "--out results/pictures",
+        ("pictures/*",), ("evidence",), 1.5, {"pictures": "pictures:found"}, again=True,
+        chosen_on="102, on the same rooms", reported_on="9100 to 9102",
+    ),
     "users": Experiment(
         "ten environments as users bring them, by all defaults: learned, exported, reported",
         "tasks.users --out results/users", ("users/[A-Z]*",), ("sparse",), 0.3, {"users": "users:users"},

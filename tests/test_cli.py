@@ -182,7 +182,7 @@ BAD = {
     ),
     "narrow support": (
         ["train", "--distribution", "Categorical", "--distribution.low", "0.1", "--distribution.high", "0.9"],
-        "run from 0 to 1: use low -0.2 and high 1.2",
+        "run from 0 to 1: use --distribution.low -0.2 and --distribution.high 1.2",
     ),
     "missing config": (["train", "--config", "nowhere.yaml"], "cannot be read"),
     "no number or null": (["train", "--steps", "abc"], "steps is abc: use a whole number, or leave it out"),
@@ -191,7 +191,7 @@ BAD = {
     "null for a length": (["train", "--env.length", "null"], "env.length is null"),
     "null for a map": (["train", "--env", "FrozenLake", "--env.map_name", "null"], "env.map_name is null"),
     "a small negative number": (["train", "--learning_rate", "-1e-3"], "learning_rate is -0.001: use a number above 0"),
-    "settings of another class": (["train", "--distribution.bins", "9"], "to set those of another class, name it, too"),
+    "settings of another class": (["train", "--distribution.bins", "9"], "It belongs to Categorical: name that"),
     "too many seeds": (["train", "--seeds", "99999999999"], "below 2^31"),
     "seeds beyond the last": (["train", "--seeds", "2", "--seed", "2147483647"], "use 2147483646 at most"),
 }
@@ -259,7 +259,9 @@ def test_a_disk_that_fills_up_as_results_are_written_gets_a_sentence(name, monke
 @pytest.mark.slow
 def test_a_diverging_run_says_which_seed_and_keeps_what_was_written(tmp_path, refused):
     endless = ["--quiet", "--steps", "4096", "--episodes", "99999", "--learning_rate", "1e30"]
-    assert "became NaN or infinite by environment step" in refused(["train", *TINY, *LIGHT, *endless, "--out", "d"])
+    said = refused(["train", *TINY, *LIGHT, *endless, "--out", "d"])
+    assert "became NaN or infinite by environment step" in said
+    assert said.endswith("What was learned until then is in d.\n")
     assert (tmp_path / "d" / "episodes.npz").exists()
     assert (tmp_path / "d" / "summary.json").exists()
 

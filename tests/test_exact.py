@@ -358,7 +358,7 @@ def test_a_policy_from_a_file(capsys, tmp_path):
         (["--tolerance", "-1"], "tolerance is -1.0"),
         (["--seed", "-1"], "seed is -1"),
         (["--polcy", "uniform"], "Did you mean --policy?"),
-        (["--env.length", "3"], "Toy has no setting 'length'. `uppertail exact --env.help Toy`"),
+        (["--env.foo", "3"], "Toy has no setting 'foo'. `uppertail exact --env.help Toy`"),
         (["--env", "FrozenLake", "--policy", "left.npy", "--discount", "1"], "never ends from state 0"),
     ],
 )

@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 import uppertail as ut
 from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, irrelevant_numbers, repeating, steps_of_an_action
+from uppertail.defaults.facts import chance, irrelevant_numbers, repeating, steps_of_an_action, told_by_past
 from uppertail.environments import Steps, random_steps, table_steps
 
 COUNT, KEY = 2_000, jax.random.key(0)
@@ -227,6 +227,29 @@ def test_steps_hold_observations_only_if_they_are_asked_for(builder: Any) -> Non
     assert full.observation.shape == full.next_observation.shape == (len(full.reward), len(full.observation[0]))
     for one, other in zip(bare[1:5], full[1:5], strict=True):
         np.testing.assert_array_equal(one, other[: len(one)])
+
+
+def test_the_past_tells_what_it_pays_for_and_nothing_of_chance() -> None:
+    """Episodes of 4 steps with a cue in the first: the last reward follows it, or what came before, or chance."""
+    random = np.random.default_rng(0)
+    cue, coin = random.integers(2, size=(2, COUNT // 4))
+    here = np.column_stack([np.tile(np.arange(4), COUNT // 4), np.zeros(COUNT)])
+    here[::4, 1] = cue
+    steps = steps_of(here, np.roll(here, -1, axis=0), np.zeros(COUNT), random)
+    ends = np.arange(COUNT) % 4 == 3
+
+    def paid(reward: Any) -> tuple[Any, float] | None:
+        told = told_by_past(steps._replace(reward=np.where(ends, np.repeat(reward, 4), 0.0), terminated=ends))
+        return told and (told.stack, round(told.share, 6))
+
+    assert paid(cue) == ("first", 1.0)
+    assert paid(np.asarray(steps.action)[2::4]) == (2, 1.0)
+    assert paid(np.asarray(steps.action)[1::4]) == (3, 1.0)
+    assert paid(cue + 0.5 * coin) == ("first", pytest.approx(0.8, abs=0.05)), "1/4 of the cue's variance is added"
+    assert paid(coin) is None and paid(np.ones(COUNT // 4)) is None
+    assert paid(0.5 * cue + coin) is None, "it tells a fifth"
+    here[::4, 1] = np.arange(COUNT // 4)  # a first observation that never comes again tells nothing that is known
+    assert paid(coin) is None and paid(cue) is None
 
 
 def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import copy
 import functools
 import math
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -351,8 +352,32 @@ def test_boxes_of_many_rows_and_columns_are_images(space: spaces.Box, expected: 
     [spaces.Sequence(spaces.Discrete(2)), spaces.Dict({"a": spaces.Sequence(spaces.Discrete(2))})],
 )
 def test_a_space_without_a_fixed_number_of_numbers_is_refused(space: spaces.Space[Any]) -> None:
-    with pytest.raises(InputError, match=r"^Observations of the space .* cannot become numbers: wrap .*\.$"):
+    words = r"^Observations of the space .* cannot become numbers: wrap .*, or use --env.encoding hashed\.$"
+    with pytest.raises(InputError, match=words):
         read_space(np, space)
+
+
+@pytest.mark.parametrize("space", [spaces.Discrete(5), spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(2)])
+def test_integers_of_another_shape_are_named(space: spaces.Space[Any]) -> None:
+    with pytest.raises(ValueError, match=r"^the observation has the shape \(2, 3\), but its space says \("):
+        read_space(np, space).array(np.zeros((2, 3), int))
+
+
+@pytest.mark.parametrize(
+    ("observation", "where"),
+    [
+        ({"at": (0,)}, "['at'][1]['key']"),
+        ({"at": (0, {})}, "['at'][1]['key']"),
+        ({"at": (0, 3)}, "['at'][1]['key']"),
+        (3, "['at'][0]"),
+    ],
+)
+def test_a_part_that_an_observation_lacks_is_named(observation: Any, where: str) -> None:
+    bits = spaces.Discrete(2)
+    read = read_space(np, spaces.Dict({"at": spaces.Tuple([bits, spaces.Dict({"key": bits})])}), states=True)
+    assert read.array({"at": (1, {"key": 1})}) == 3
+    with pytest.raises(ValueError, match=rf"^the observation has no {re.escape(where)}, which its space has$"):
+        read.array(observation)
 
 
 def test_the_first_action_is_the_spaces_own() -> None:

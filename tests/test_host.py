@@ -873,6 +873,18 @@ def test_a_step_of_another_form_is_named(
         step_host(host, np.zeros(num_envs, int), lambda: "It")
 
 
+def test_a_step_of_another_form_is_named_inside_of_a_time_limit_too() -> None:
+    def make() -> Any:
+        env = Failing("nan")
+        env.step = lambda action: (0, 1.0, False, {})
+        return gymnasium.wrappers.TimeLimit(env, 9)
+
+    host = FromGymnasium(make).open(0, 1)
+    host.reset()
+    with pytest.raises(EnvironmentFailedError, match="its step gives more or fewer than five values; Gymnasium's"):
+        step_host(host, np.zeros(1, int), lambda: "It")
+
+
 @pytest.mark.parametrize(("error", "words"), [(AssertionError(), "AssertionError"), (SystemExit(4), "SystemExit: 4")])
 def test_an_exception_without_words_and_one_that_ends_the_process(
     error: BaseException, words: str, monkeypatch: pytest.MonkeyPatch
@@ -887,7 +899,7 @@ def test_an_exception_without_words_and_one_that_ends_the_process(
 
 @pytest.mark.slow
 def test_a_run_that_fits_into_no_memory_is_a_sentence() -> None:
-    words = r"need about .* GiB of memory, and .* free: use fewer seeds, .* --env.encoding scalar\.$"
+    words = r"need about .* GiB of memory, and .* free: use fewer --seeds, .* --env.encoding scalar\.$"
     with pytest.raises(InputError, match=words):
         train(Chain(5), Gaussian(), UCB(), settings_of(replay_size=2**31 - 1, seeds=1000))
 
@@ -947,7 +959,10 @@ def test_a_compiled_environment_needs_no_others_beside_it(environment: Any, word
 
 
 def test_a_categorical_asks_for_the_edges_that_it_cannot_know() -> None:
-    with pytest.raises(InputError, match=r"range of the .* returns is not known, .* suggest low .* and high "):
+    with pytest.raises(
+        InputError,
+        match=r"range of the .* returns is not known, .* suggest --distribution.low .* and --distribution.high ",
+    ):
         train(Gym("CartPole-v1", radius=0.1), Categorical(), UCB(), Settings(seeds=1, episodes=2))
 
 

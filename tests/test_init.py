@@ -38,6 +38,16 @@ def test_it_keeps_what_was_stored_and_chosen_too(learned):
     assert again.record.solved_episode == [50, 50]  # the first that can be: nothing is tried again
 
 
+def test_each_seed_starts_from_the_one_in_its_place(learned, capsys):
+    """Also where the new run has fewer; the seeds of a Chain differ in which action leads on."""
+    few = ["--steps", "16", "--seeds", "1", "--init", str(learned)]
+    assert main([*CHAIN, *few, "--out", "first"]) == 0
+    assert "whose run had 2 seeds: its last 1 are left out here." in capsys.readouterr().err
+    assert ut.load("first").record.greedy_returns == [1.0]
+    assert main([*CHAIN, *few, "--seed", "1", "--out", "other"]) == 0  # what seed 0 learned, in the Chain of seed 1
+    assert ut.load("other").record.greedy_returns == [0.0]
+
+
 def test_in_loops_of_python_too():
     cell = ut.FromGymnasium(Cell, features="hashed", returns=(0, 8))
     asked = ut.Settings(seeds=1, steps=1024, rollout_steps=16)
@@ -54,7 +64,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence_and_leaves_no_folder(learned
         return error
 
     assert "had other observations or actions" in sentence("--env.length", "9")
-    assert "whose run had 2 seeds: use as many here" in sentence("--seeds", "3")
+    assert "whose run had 2 seeds: use --seeds 2, or fewer." in sentence("--seeds", "3")
     assert "was made with learner LeastSquares, not GradientDescent" in sentence("--learner", "GradientDescent")
     assert "was made with distribution Gaussian, not PointMass" in sentence("--distribution", "PointMass")
     assert "has no checkpoint to start from: train that run with --checkpoint_every" in sentence("--init", "nowhere")

@@ -49,6 +49,26 @@ def result():
     )
 
 
+class Visitors(Cell):
+    """Each episode is one visitor."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.random(1).astype(np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), float(action), True, False, {}
+
+
+def test_where_an_episode_is_short_the_next_ones_follow():
+    settings = ut.Settings(seeds=1, steps=16, rollout_steps=16)
+    env = ut.FromGymnasium(Visitors, features="hashed", returns=(0, 1))
+    recorded = ut.train(env, settings=settings, record="distributions").distributions
+    assert recorded is not None
+    assert recorded.path is not None
+    assert len({*recorded.names["states"]}) == len(recorded.path[0]) == 8
+
+
 def test_eight_observations_along_the_greedy_path_are_recorded_at_all_moments(result):
     assert result.record.greedy_returns == [1.0, 1.0]
     recorded = result.distributions

@@ -98,7 +98,15 @@ BAD = {
         "Periodic has no setting 'evry'. Did you mean --target.every?",
     ),
     "setting of one's own": ("--network test_parts.Own --network.bais true", "Did you mean --network.bias?"),
-    "setting of another class": ("--target.every 3", "`uppertail train --target.help Online` lists its settings"),
+    "setting of another class, and nearly one of its own": (
+        "--env Gym --env.id CartPole-v1 --env.actions [left,right]",
+        "Gym has no setting 'actions'. Did you mean --env.action_names?",
+    ),
+    "setting of no class": ("--target.foo 3", "`uppertail train --target.help Online` lists its settings"),
+    "setting of another class": (
+        "--preset minigrid_imitation --replay.novelty 0",
+        "Uniform has no setting 'novelty'. It belongs to BestEpisodes: name that class, too, with --replay.",
+    ),
     "choice": ("--network.activation gelu", "network.activation is gelu: use one of elu, relu, tanh or silu"),
     "torso": ("--network.torso conv", "observations enter as OneHot, which is no image: leave torso and kernels out"),
     "an environment that is no builder": (

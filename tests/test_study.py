@@ -171,6 +171,14 @@ def test_a_dry_run_says_how_many_and_writes_nothing(capsys, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_dry_run_names_a_cell_that_training_would_refuse(refused):
+    """Not its options alone: what they mean together, and to its environment."""
+    cells = study(base={"env.length": 3, "learner": "LeastSquares"}, grid={"target": ["null", "Online"]})
+    said = refused(["study", cells, "--dry-run"])
+    assert "In the cell target=Online: target is a part or setting of gradient descent, which LeastSquares" in said
+    assert not Path("runs").exists()
+
+
 def test_the_time_left_is_that_of_cells_like_those_that_are_done():
     waiting, pruned = Outcome("waiting"), Outcome("pruned", seconds=5)
     cells = {

@@ -2,13 +2,16 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import pytest
 from rich.console import Console
 from rich.progress import Progress
 
 from uppertail.cli import main, print_table
 from uppertail.cli.train import Status
+from worlds import Cell
 
 
 def test_the_bar_says_what_the_run_does() -> None:
@@ -45,3 +48,30 @@ def test_headings_have_two_words_and_a_run_says_what_comes_next(
         "method solved success after solved solves return per s",
     ]
     assert lines[-2:] == ["Results in run", "Next: uppertail report run"]
+
+
+class Stalls(Cell):
+    """Its motor stalls after more steps than are taken before a run."""
+
+    taken = 0
+
+    def step(self, action: Any) -> Any:
+        self.taken += 1
+        if self.taken == 2_500:
+            raise RuntimeError("the motor stalled")
+        return super().step(action)
+
+
+gymnasium.register("Testing/Stalls-v0", lambda **_: Stalls())
+
+
+def test_a_run_that_an_environment_ends_says_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["--env", "Gym", "--env.id", "Testing/Stalls-v0", "--env.returns", "[0, 8]", "--env.features", "hashed"]
+    limits = ["--seeds", "1", "--steps", "4096", "--checkpoint_every", "512"]
+    said = refused(["train", *asked, *limits, "--quiet", "--out", "run"])
+    where = "What was learned until then is in run; `uppertail resume run` continues the run."
+    assert said.endswith(f"raised RuntimeError: the motor stalled. {where}\n")
+    assert Path("run", "networks.safetensors").is_file()

@@ -172,7 +172,7 @@ def test_a_torso_is_that_of_the_settings(settings: dict[str, Any], below: Encodi
     [
         ({"torso": "conv"}, r"^The torso has convolutions, but observations enter as Vector, which is no image: leave"),
         ({"kernels": (4,)}, r"^The torso has convolutions, but observations enter as Vector, which is no image: leave"),
-        ({"torso": "mlp", "kernels": (4,)}, r"^kernels is \[4\], but torso is mlp: leave one out, or set"),
+        ({"torso": "mlp", "kernels": (4,)}, r"^kernels is \[4\], but torso is mlp: leave one out, or use --network"),
         ({"kernels": (4, 0)}, r"^kernels is \[4, 0\]: use whole numbers, 1 or more"),
         ({"torso_widths": (-1,)}, r"^torso_widths is \[-1\]: use whole numbers, 1 or more"),
         ({"stride": 0}, "^stride is 0: use a whole number, 1 or more"),

@@ -369,7 +369,7 @@ def test_progress_is_reported_after_each_chunk():
 
 
 def test_returns_outside_the_support_are_refused_before_training():
-    with pytest.raises(InputError, match=r"from 0 to 4.*use low -0.8 and high 4.8"):
+    with pytest.raises(InputError, match=r"from 0 to 4.*use --distribution.low -0.8 and --distribution.high 4.8"):
         train(Toy(), Categorical(low=-0.2, high=1.2), UCB(), Settings(discount=1.0))
 
 

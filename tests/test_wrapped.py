@@ -270,6 +270,16 @@ def test_a_stack_shows_the_last_observations_and_actions_also_after_a_checkpoint
         FromGymnasium(lambda: SyncVectorEnv([Reused]), stack=2).make()
 
 
+def test_the_first_observation_of_an_episode_is_shown_before_the_last() -> None:
+    builder = FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Reused(), 2), stack="first", returns=(0.0, 1.0))
+    for num_envs in (1, 2):
+        host = builder.open(0, num_envs)
+        shown = [host.reset(), *(host.step(np.zeros(num_envs, int)).next_observation for _ in range(2))]
+        assert [seen.tolist() for seen in shown] == [[[5, last]] * num_envs for last in (5, 6, 7)]
+    with pytest.raises(InputError, match="stack is first, but a vector environment is used as it is"):
+        FromGymnasium(lambda: SyncVectorEnv([Reused]), stack="first").make()
+
+
 class Local:
     """Holds a wrapper that no path leads to."""
 

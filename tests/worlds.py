@@ -68,6 +68,25 @@ class Pictured(gymnasium.Env[Any, Any]):
         return self.picture(), float(done), done, False, {}
 
 
+class Corridor(gymnasium.Env[Any, Any]):
+    """A corridor: the first observation says which of the actions 2 and 3 pays 1 at its end; 0 and 1 walk."""
+
+    observation_space: Any = gymnasium.spaces.Dict(
+        {"place": gymnasium.spaces.Discrete(4), "cue": gymnasium.spaces.Discrete(3)}
+    )
+    action_space: Any = gymnasium.spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.paid = 0, int(self.np_random.integers(2, 4))
+        return {"place": 0, "cue": self.paid - 1}, {}
+
+    def step(self, action: Any) -> Any:
+        done = self.place == 3 and action > 1
+        self.place = self.place if action > 1 else min(max(self.place + 2 * int(action) - 1, 0), 3)
+        return {"place": self.place, "cue": 0}, float(done and action == self.paid), bool(done), False, {}
+
+
 def transitions(states: Any, actions: list[int], nexts: Any) -> Transition:
     """Transitions without reward, of which none terminates."""
     count = len(actions)

@@ -1,4 +1,4 @@
-"""A bonus as reward, on the network of the defaults: by kernel counts (MBIE-EB, Strehl and Littman 2008), or others."""
+"""A bonus as reward, on the network of the defaults: by its counts (MBIE-EB, Strehl and Littman 2008), or others."""
 
 import abc
 import dataclasses
@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
-from uppertail.evidence import Evidence, KernelCounts
-from uppertail.evidence.kernel_counts import KernelEvidence, centered
+from uppertail.evidence import Evidence, KernelCounts, PixelCounts
+from uppertail.evidence.kernel_counts import centered
 from uppertail.learners import GradientDescent, Gradients, LearnerState, Metrics
 from uppertail.learners.gradient_descent import GradientLearner
 from uppertail.types import PyTree, Transition
@@ -35,9 +35,9 @@ class Unheard(Evidence):
 
 
 class UnheardCounts(Unheard):
-    """Kernel counts, which pay unit / sqrt(N(s, a) + 1)."""
+    """Counts, which pay unit / sqrt(N(s, a) + 1)."""
 
-    counts: KernelEvidence
+    counts: Any
 
     def observe(self, fresh: Transition) -> Self:
         return dataclasses.replace(self, counts=self.counts.observe(fresh))
@@ -52,6 +52,14 @@ class UnheardCounts(Unheard):
 @dataclasses.dataclass(frozen=True)
 class CountsAlone(KernelCounts):
     """Kernel counts that nobody acts on or bootstraps from."""
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> Any:
+        return UnheardCounts(num_actions, super().init(key, encoding, num_actions, capacity))
+
+
+@dataclasses.dataclass(frozen=True)
+class PixelsAlone(PixelCounts):
+    """Counts of pixels that nobody acts on or bootstraps from; N(s, a) is that of the mean share."""
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> Any:
         return UnheardCounts(num_actions, super().init(key, encoding, num_actions, capacity))

@@ -19,7 +19,9 @@ class NoCounts(NoEvidence):
 
     by_row: ClassVar[bool] = True
     greedy_mean: ClassVar[bool] = True
-    usual: ClassVar[dict[str, Any]] = KernelCounts.usual
+
+    def usual(self, encoding: Encoding) -> dict[str, Any]:
+        return KernelCounts().usual(encoding)
 
     def encoding(self, encoding: Encoding) -> Encoding:
         return KernelCounts().encoding(encoding)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.evidence import EvidenceBuilder as EvidenceBuilder
     from uppertail.evidence import KernelCounts as KernelCounts
     from uppertail.evidence import NoEvidence as NoEvidence
+    from uppertail.evidence import PixelCounts as PixelCounts
     from uppertail.learners import GradientDescent as GradientDescent
     from uppertail.learners import Imitation as Imitation
     from uppertail.learners import LearnerBuilder as LearnerBuilder

@@ -107,7 +107,7 @@ PARTS = {
         "uppertail.evidence.EvidenceBuilder",
         "what share of the wide start is left beside the network of GradientDescent",
         "Counts",
-        _in("uppertail.evidence", "Counts KernelCounts NoEvidence"),
+        _in("uppertail.evidence", "Counts KernelCounts NoEvidence PixelCounts"),
         optional=True,
     ),
 }

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 import docstring_parser
 
 from uppertail.cli.imports import find_here
-from uppertail.errors import InputError, nearest, printable, short_text
+from uppertail.errors import InputError, join_names, nearest, printable, short_text
 from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, name_of
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
@@ -236,7 +236,11 @@ def _unknown(
     if setting in SETTLED.get(kind, {}):
         needs = "a run with it needs the version of uppertail that made it"
         return f"{kind} has no setting {setting} any more: leave it out; {needs}."
-    hint = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.") or (
+    owners = [name for name, each in PARTS[part].classes.items() if setting in options_of(each)]
+    of_another = f" It belongs to {join_names(owners)}: name that class, too, with --{part}." if owners else ""
+    near = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.")
+    is_usual = kind == PARTS[part].default  # as where none was named
+    hint = (of_another or near if is_usual else near or of_another) or (
         f" `{program} --{part}.help {kind}` lists its settings; to set those of another class, name it, too, with "
         f"--{part}."
     )

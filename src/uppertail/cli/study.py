@@ -46,6 +46,12 @@ def main(config: Values) -> int:
         done = counts(outcomes)
         print(f"{len(outcomes):,} cells" + (f": {done}" if done else ""), flush=True)
         _checked(definition, folder)
+        cells = definition.cells if definition.space is None else definition.space.probes()
+        with Console(stderr=True, quiet=config.quiet).status("") as status:
+            for number, cell in enumerate(cells, 1):
+                if cell.name not in outcomes or outcomes[cell.name].state in ("waiting", "failed"):
+                    status.update(f"building cell {number:,} of {len(cells):,}, without a step")
+                    _try(cell)
         print(f"Time left with {workers} at a time: {time_left(outcomes, workers)}")
         return 0
     settings = _checked(definition, folder)
@@ -115,6 +121,14 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
         if other := None if saved is None else next(differences(saved, settings), None):
             raise InputError(f"The folder {place} has other settings ({other}): choose another --out, or remove it.")
     return found
+
+
+def _try(cell: Cell) -> None:
+    """Builds the run of a cell, without a step; InputError if `uppertail train` would refuse it."""
+    try:
+        parse_request(cell.arguments).begun()[0].close()
+    except InputError as error:
+        raise InputError(f"In the cell {cell.name}: {error}") from error
 
 
 def _run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> None:

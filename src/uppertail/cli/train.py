@@ -92,6 +92,15 @@ class Request:
         before = before or self.plan or (self.earlier and self.earlier.plan)
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over, complain)
 
+    def begun(self) -> tuple[Run, LearnerState | None]:
+        """The run before its first step, and what it starts from; InputError if the two do not go together."""
+        run = self.run()
+        try:
+            return run, self.earlier and self.earlier.learned(run)
+        except InputError:
+            run.close()
+            raise
+
     def require_same(self, asked: Mapping[str, Any]) -> None:
         """Refuses the networks of a run in another environment, or of another number of seeds.
 
@@ -185,8 +194,7 @@ def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
     """Trains what was asked for, and returns the exit code; `beside` are called with the progress after each chunk."""
     process.limit_threads(request.settings.seeds)
     request.check(Path(request.built.out or RUNS / request.name))  # an error here or in the next line leaves no file
-    run = request.run()
-    learned = request.earlier and request.earlier.learned(run)
+    run, learned = request.begun()
     if request.built["dry-run"]:
         run.close()
         show_plan(run)
@@ -213,7 +221,7 @@ def train(
         complain(note)
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
-    log = JSONL(folder / records.LOG)
+    log, on = JSONL(folder / records.LOG), f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
@@ -223,13 +231,13 @@ def train(
                 )
         except TrainingFailedError as error:
             _write(folder, error.result, label)
-            raise
+            goes_on = "" if error.result.record.diverged else on
+            raise InputError(f"{error} What was learned until then is in {folder}{goes_on}.") from error
         _write(folder, result, label)
     for remark in run.remarks(result.networks):
         complain(remark)
     if result.record.interrupted and not quiet:
-        how = f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
-        print(f"Interrupted: what was learned until now is kept{how}.", file=sys.stderr)
+        print(f"Interrupted: what was learned until now is kept{on}.", file=sys.stderr)
     if not quiet:
         print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
         print(f"Results in {folder}")

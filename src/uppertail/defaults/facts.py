@@ -4,8 +4,8 @@ import functools
 import itertools
 import math
 import warnings
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
@@ -30,6 +30,8 @@ IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid h
 MOST_JUDGED = 32  # numbers; beyond it none is judged idle, since time grows with the square
 ROUNDING = 1e-6  # share of the largest value below which what a regression leaves is rounding
 
+TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
+CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
@@ -42,6 +44,13 @@ class Chance(NamedTuple):
 
     repeated: int  # pairs of an observation and an action that came at least twice
     different: int  # of them, those that led elsewhere, paid otherwise, or ended otherwise
+
+
+class Told(NamedTuple):
+    """What the past tells of rewards beside the last observation and the action."""
+
+    stack: int | Literal["first"]  # which part of the past: so many observations, or the first of the episode
+    share: float  # of what varies in rewards of equal observations and actions
 
 
 class Facts:
@@ -67,12 +76,16 @@ class Facts:
     ) -> None:
         self.builder, self.discount, self.observed = builder, discount, observed
         self.known, self._table, self._say = known, table, say
+        self._changed: Facts | None = None
 
     def of(self, builder: EnvironmentBuilder) -> "Facts":
-        """The facts of the same environment with other settings; measured again if its actions last longer."""
-        if builder.repeats == self.builder.repeats:
+        """The facts of the same environment with other settings; measured again if its steps show or last more."""
+        longer = builder.repeats != self.builder.repeats
+        if not longer and _stack(builder) == _stack(self.builder):
             return self
-        return Facts(builder, self.discount, False, self.known, say=self._say)
+        if self._changed is None:
+            self._changed = Facts(builder, self.discount, self.observed and not longer, self.known, say=self._say)
+        return self._changed.of(builder)
 
     @functools.cached_property
     def steps(self) -> Steps:
@@ -115,6 +128,11 @@ class Facts:
         if listed is None or listed.sizes is None:
             return [self.steps]
         return [self.steps._replace(action=each) for each in np.unravel_index(self.steps.action, listed.sizes)]
+
+    @functools.cached_property
+    def told_by(self) -> Told | None:
+        """The part of the past that tells most of the rewards; None: no part tells enough."""
+        return told_by_past(self.steps)
 
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
         """What followed where the same action was taken in the same observation again."""
@@ -228,6 +246,29 @@ def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     return Chance(len(again), sum(len(set(found)) > 1 for found in again))
 
 
+def told_by_past(steps: Steps) -> Told | None:
+    """The part of the past that tells most of the rewards of equal observations and actions; None: none tells enough.
+
+    Each pair of an observation and an action counts once for each episode, where it came last. The share that a part of
+    the past tells is that of the squared deviations of rewards from the mean of their pair, less what it would be if
+    the rewards of a pair were shuffled (a permutation test), so that a past that never repeats tells nothing.
+    """
+    rows = [*zip((each.tobytes() for each in np.asarray(steps.observation)), steps.action.tolist(), strict=True)]
+    begins = np.concatenate([[0], steps.ends + 1])
+    begin = begins[np.searchsorted(begins, np.arange(len(rows)), side="right") - 1]
+    kept = np.array([*{each: number for number, each in enumerate(zip(begin, rows, strict=True))}.values()])
+    pair, reward = _numbered(rows[number] for number in kept), np.asarray(steps.reward, float)[kept]
+    left = reward - (np.bincount(pair, reward) / np.bincount(pair))[pair]
+    if not np.any(np.abs(left) > ROUNDING * np.abs(reward).max()):
+        return None
+    told = [Told("first", _told(left, pair, (rows[begin[number]][0] for number in kept)))]
+    for stack in range(2, LONGEST_STACK + 1):
+        past = (tuple(rows[max(begin[number], number - stack + 1) : number]) for number in kept)
+        told.append(Told(stack, _told(left, pair, past)))
+    best = max(each.share for each in told)
+    return next(each for each in told if each.share >= best - SAME) if best >= TOLD else None
+
+
 def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     """How many steps move what actions control by about `MOVED` standard deviations, at most `LONGEST`.
 
@@ -268,6 +309,27 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
         return 1
     moved = np.sqrt(np.mean((within @ directions) ** 2, axis=0))
     return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
+
+
+def _told(left: Float[np.ndarray, " rows"], pair: Int[np.ndarray, " rows"], past: Iterable[Any]) -> float:
+    """The share of the squares of what is left that the past tells; 0 if chance may have told as much."""
+    group, random, by_chance = _numbered(zip(pair.tolist(), past, strict=True)), np.random.default_rng(0), list[float]()
+    order, shuffled = np.argsort(pair, kind="stable"), np.empty_like(left)
+
+    def told(left: Float[np.ndarray, " rows"]) -> float:
+        return float(np.sum(np.bincount(group, left) ** 2 / np.bincount(group)))
+
+    for _ in range(SHUFFLES):
+        shuffled[order] = left[np.lexsort((random.random(len(left)), pair))]
+        by_chance.append(told(shuffled))
+    more = told(left) - np.mean(by_chance)
+    return float(more / (np.sum(left**2) - np.mean(by_chance))) if more > CLEAR * np.std(by_chance) else 0.0
+
+
+def _numbered(values: Iterable[Any]) -> Int[np.ndarray, " values"]:
+    """Numbers from 0 in place of values: equal ones for equal values."""
+    numbers = dict[Any, int]()
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values])
 
 
 def _effects(
@@ -311,6 +373,11 @@ def _whitened(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.n
     variance, directions = np.linalg.eigh(numbers.T @ numbers / len(numbers))
     white = (directions / np.sqrt(np.maximum(variance, CONSTANT)))[:, variance > CONSTANT * variance[-1]]
     return numbers @ white, change @ white, np.asarray(steps.action)
+
+
+def _stack(builder: EnvironmentBuilder) -> int | str | None:
+    """What of the past is shown."""
+    return getattr(builder, "stack", None)
 
 
 def _without(observations: Array | np.ndarray, left_out: tuple[int, ...]) -> np.ndarray:

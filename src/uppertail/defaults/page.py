@@ -93,7 +93,7 @@ def _settings(learner: LearnerBuilder, encoding: Encoding) -> dict[str, object]:
     if learner.uses_gradients:
         evidence = learner.evidence(None, encoding)
         usual = {"evidence": evidence, **{f"evidence.{name}": each for name, each in vars(evidence).items()}, **usual}
-        usual |= evidence.usual
+        usual |= evidence.usual(encoding)
     return {name: type(each).__name__ if dataclasses.is_dataclass(each) else each for name, each in usual.items()}
 
 

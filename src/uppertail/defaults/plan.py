@@ -9,7 +9,6 @@ from uppertail.defaults.facts import Facts
 from uppertail.defaults.rules import RULES, Draft
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
 from uppertail.errors import InputError
-from uppertail.learners import LearnerBuilder
 from uppertail.parts import PARTS, require_kept
 from uppertail.records import Success, describe, plain
 from uppertail.types import ReturnRange
@@ -122,7 +121,7 @@ def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict
             continue
         if before is not None and rule.setting in before:
             entry = before.entries[rule.setting]
-            value = before.part("learner") if rule.setting == "learner" else _settled(entry.value)
+            value = before.part(rule.setting) if rule.setting in PARTS else _settled(entry.value)
         elif choice := rule.decide(facts, draft):
             value, source = choice.value, "measured" if choice.is_measured else "default"
             entry = Entry(value, source, choice.reason)
@@ -130,7 +129,8 @@ def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict
         else:
             continue
         draft = draft.with_value(rule.setting, value)
-        named = type(value).__name__ if isinstance(value, LearnerBuilder) else plain(value)
+        facts = facts.of(draft.builder)
+        named = type(value).__name__ if rule.setting in PARTS else plain(value)
         chosen[rule.setting] = entry._replace(value=named)
     return draft, chosen, notes
 
@@ -183,7 +183,7 @@ def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: Suc
         num_actions: how many there are.
         success: when episodes are a success.
     """
-    parts = [f"{num_actions} actions", *_of_observations(plan, space), _learns(plan["learner"])]
+    parts = [counted(num_actions, "action"), *_of_observations(plan, space), _learns(plan["learner"])]
     low, high = plan["returns"]
     parts.append(f"returns {low:.4g} to {high:.4g}, {plan.entries['returns'].reason}")
     if success.episodes > 1:
@@ -197,26 +197,35 @@ def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: Suc
     return f"{'; '.join(parts)}."
 
 
+def counted(number: int, name: str) -> str:
+    """So many of them, in words.
+
+    Examples:
+        >>> counted(1, "state"), counted(2000, "state")
+        ('1 state', '2,000 states')
+    """
+    return f"{number:,} {name}{'s' * (number != 1)}"
+
+
 def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     """What the plan makes of the observations."""
     if isinstance(space, States):
-        yield f"{space.count:,} states"
+        yield counted(space.count, "state")
     elif isinstance(space, HashedStates) or plan.get("env.features") == "hashed":
         yield "observations repeat, so each is a state"
     elif isinstance(space, Numbers) and plan.get("env.radius") is not None:
         yield "near observations are one state"
     elif isinstance(space, Numbers):
         repeats = ", which do not repeat" if plan.is_measured("env.features") else ""
-        yield f"{len(space.low):,} numbers{repeats}"
+        yield f"{counted(len(space.low), 'number')}{repeats}"
     else:
         yield "images"
     if (steps := plan.get("env.action_repeat") or 1) > 1:
         yield f"each action is taken for {steps} steps (--env.action_repeat)"
     if plan.get("learner.stochastic"):
-        stack = (
-            ", or what one observation does not show (--env.stack 2 shows two)" if plan.get("env.stack") == 1 else ""
-        )
-        yield f"the same action led from equal observations to different outcomes: chance{stack}"
+        is_alone = "env.stack" in plan and plan["env.stack"] in (None, 1)
+        hidden = ", or what one observation does not show (--env.stack 2 shows two)" if is_alone else ""
+        yield f"the same action led from equal observations to different outcomes: chance{hidden}"
 
 
 def _learns(learner: str) -> str:

@@ -5,11 +5,24 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
-from uppertail.defaults.facts import IDLE_EPISODES, LONGEST, MOST_JUDGED, MOVED, SIGNIFICANT, Facts
+from uppertail.defaults.facts import (
+    CLEAR,
+    IDLE_EPISODES,
+    LONGEST,
+    LONGEST_STACK,
+    MOST_JUDGED,
+    MOVED,
+    SAME,
+    SHUFFLES,
+    SIGNIFICANT,
+    TOLD,
+    Facts,
+)
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
-from uppertail.evidence import EvidenceBuilder
+from uppertail.evidence import EvidenceBuilder, PixelCounts
+from uppertail.evidence.pixel_counts import SHADE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
@@ -23,6 +36,14 @@ SHOWN = 8  # numbers that a note names
 HASHED = (
     "Images come again exactly ({:.0%} of the distinct ones), so each is a state (--learner GradientDescent: a network "
     "learns from their pixels)."
+)
+SOUGHT = (
+    "The network learns from images beside counts of pixels, which seek what was not seen, with many updates a step "
+    "(--evidence NoEvidence: the network alone, which is faster)."
+)
+RECALLED = (
+    "Where observations and actions were equal, {shown} of an episode told {share:.0%} of what varied in rewards, so "
+    "observations are shown with them: `act` takes {act} (--env.stack 1: the last observation alone)."
 )
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
@@ -107,6 +128,13 @@ class Draft:
         return None if draft.likely_learner.uses_gradients else draft
 
     @property
+    def learns_from_images(self) -> bool:
+        """Whether a network learns from images of steps in Python, and nothing is given that needs it to be alone."""
+        learner, is_open = self.likely_learner, self.network is None or not self.network.members
+        is_image = self.encoding.image_shape is not None and not self.builder.compiles
+        return is_image and is_open and isinstance(learner, GradientDescent)
+
+    @property
     def left_out(self) -> tuple[int, ...]:
         """The numbers that count for nothing."""
         return self.builder.left_out or () if isinstance(self.builder, VectorBuilder) else ()
@@ -114,12 +142,13 @@ class Draft:
     @property
     def given(self) -> set[str]:
         """The settings with a rule that are not open."""
-        given = {"learner"} if self.learner else set[str]()
+        given = {name for name in ("learner", "evidence") if getattr(self, name)}
         if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
             usual = {
-                "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None
+                "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None,
+                "stack": None,
             }  # fmt: skip
             given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given
@@ -128,7 +157,7 @@ class Draft:
         """The draft with a setting."""
         part, _, name = setting.partition(".")
         if not name:
-            return dataclasses.replace(self, learner=value)
+            return dataclasses.replace(self, **{part: value})
         if part == "learner" and name not in vars(self.learner):
             return self  # of a plan whose learner was changed by hand
         if part == "learner":
@@ -137,7 +166,7 @@ class Draft:
         if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
             return self
         changed = builder.with_settings(**{name: value})
-        space = changed.observations if name == "encoding" else self.space
+        space = changed.observations if name in ("encoding", "stack") else self.space
         return dataclasses.replace(self, builder=changed, space=space)
 
 
@@ -155,6 +184,26 @@ def usual_learner(
     if not encoding.is_one_hot:
         return Choice(by_gradients, "observations are no states, so a network learns")
     return Choice(LeastSquares(), "it learns from states at once, without step sizes")
+
+
+def _stack(facts: Facts, draft: Draft) -> Choice | None:
+    builder = draft.builder
+    if not isinstance(builder, GymnasiumBuilder) or not facts.observed or builder.compiles:
+        return None
+    if draft.encoding.image_shape is not None or not builder.inspected.is_single:
+        return None
+    if any(each is not None for each in (builder.left_out, builder.radius, builder.background)):
+        return None  # they are said of the last observation alone
+    told = facts.told_by
+    if told is None:
+        return Choice(None, "earlier observations told nothing of the rewards of a random policy", True)
+    shown, act = (
+        ("the first observation", "(first, last)")
+        if told.stack == "first"
+        else (f"the last {told.stack} observations", "so many, and the actions between them")
+    )
+    reason = f"{shown} of an episode told {told.share:.0%} of what the last one did not tell of rewards"
+    return Choice(told.stack, reason, True, RECALLED.format(shown=shown, share=told.share, act=act))
 
 
 def _encoding(facts: Facts, draft: Draft) -> Choice | None:
@@ -222,6 +271,12 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
     return Choice(different > 0, reason, True)
 
 
+def _evidence(facts: Facts, draft: Draft) -> Choice | None:
+    if not draft.learns_from_images:
+        return None
+    return Choice(PixelCounts(), "a network learns from images, in steps that are not compiled", note=SOUGHT)
+
+
 def _levels(facts: Facts, draft: Draft) -> Choice | None:
     note = draft.builder.actions.note if isinstance(draft.builder, PackageBuilder) else None
     reason = "actions are numbers, which have to become a list: both ends and the middle"
@@ -271,6 +326,19 @@ class Rule:
 
 
 RULES = (
+    Rule(
+        "env.stack",
+        _stack,
+        "if an environment of Gymnasium is single and shows no images: rewards of steps with equal observations and "
+        "actions; the share of their squared deviations from the mean that the first observation of the episode tells, "
+        f"or the last observations and actions, up to {LONGEST_STACK}, beyond what they tell of shuffled rewards",
+        f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
+        "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4",
+        f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations",
+        "corridors with a cue, seeds 0 and 1: [decision 43](decisions/0043-what-the-past-tells.md)",
+        "memory_len and memory_size of [bsuite](bsuite.md); the ten environments of [sparse rewards](sparse.md), "
+        "FrozenLake, Taxi, Blackjack, slippery CliffWalking, CartPole and MountainCar keep the last one alone",
+    ),
     Rule(
         "env.encoding",
         _encoding,
@@ -353,6 +421,18 @@ RULES = (
         "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
         "[40](decisions/0040-novelty-in-place-of-a-least-noise.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables",
+    ),
+    Rule(
+        "evidence",
+        _evidence,
+        "whether a network learns from images of an environment that is not compiled",
+        "`PixelCounts`, so that what was not seen is sought. Other observations have the evidence of their learner, "
+        "below, and images of compiled environments have none, since their steps cost less than updates",
+        f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}, lambda "
+        f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
+        f"action, fewer for images of more than {SMALL} pixels",
+        "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
+        "the same kinds of rooms, seeds 9100 to 9102: [evidence](evidence.md#in-pictures)",
     ),
     Rule(
         "env.levels",

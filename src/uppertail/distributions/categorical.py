@@ -97,12 +97,14 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         if not returns.known and self.margin is None and (self.low is None or self.high is None):
             raise InputError(
                 "The range of the environment's returns is not known, so Categorical needs the edges of its support: "
-                f"episodes of a random policy suggest low {first:.4g} and high {last:.4g}; or give a margin, such as 1."
+                f"episodes of a random policy suggest --distribution.low {first:.4g} and --distribution.high "
+                f"{last:.4g}; or give a margin, such as --distribution.margin 1."
             )
         if returns.known and (low > returns.low or high < returns.high):
             raise InputError(
                 f"The support [{low:g}, {high:g}] does not cover the environment's returns, which run from "
-                f"{returns.low:g} to {returns.high:g}: use low {first:g} and high {last:g}."
+                f"{returns.low:g} to {returns.high:g}: use --distribution.low {first:g} and --distribution.high "
+                f"{last:g}."
             )
         return dataclasses.replace(self, low=float(low), high=float(high))
 

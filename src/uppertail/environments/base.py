@@ -263,4 +263,4 @@ def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], 
     `copies` says how many copies of these arrays will be held at once.
     """
     tables = copies * size_of(jax.eval_shape(jax.vmap(builder.build), keys))
-    require_memory(tables, "The tables of the environments need", "use fewer seeds or a smaller environment")
+    require_memory(tables, "The tables of the environments need", "use fewer --seeds or a smaller environment")

@@ -84,11 +84,16 @@ def leaves(space: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def at(observation: Any, path: Path) -> Any:
-    """The part of an observation that is there: an item, or an attribute of a structure."""
+    """The part of an observation that is there: an item, or an attribute; ValueError if there is none."""
+    part = observation
     for name in path:
-        is_item = isinstance(observation, Mapping) or not isinstance(name, str)
-        observation = observation[name] if is_item else getattr(observation, name)
-    return observation
+        is_item = isinstance(part, Mapping) or not isinstance(name, str)
+        try:
+            part = part[name] if is_item else getattr(part, name)
+        except (LookupError, AttributeError, TypeError) as error:
+            where = "".join(f"[{each!r}]" for each in path)
+            raise ValueError(f"the observation has no {where}, which its space has") from error
+    return part
 
 
 def read_space(
@@ -234,7 +239,7 @@ def _part(xp: Any, path: Path, space: Any, seen: Any = None) -> Part:
         return Part(path, lambda seen: _flat(xp.array(seen, np.float32), space), low, high, not is_binary)
     if xp is np and is_text(space):
         return Part(path, one_hot_text, np.zeros(TEXT_PLACES), np.ones(TEXT_PLACES))
-    text, hashed = ("Text, ", ", or set encoding to hashed") if xp is np else ("", "")
+    text, hashed = ("Text, ", ", or use --env.encoding hashed") if xp is np else ("", "")
     raise InputError(
         f"Observations of the space {space} cannot become numbers: wrap the environment so that they are Discrete, "
         f"Box, MultiDiscrete, MultiBinary, {text}or a Dict or Tuple of these{hashed}."
@@ -247,7 +252,8 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
     sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(np.int32)
 
     def read(seen: Any) -> Any:  # in a compiled program, no error can be raised
-        integers = xp.array(seen, np.int32).reshape(sizes.size) - start
+        integers = xp.array(seen, np.int32)
+        integers = (_flat(integers, space) if xp is np else integers.reshape(sizes.size)) - start
         if xp is np:
             _require_same(seen, integers + start, space)
             if ((integers < 0) | (integers >= sizes)).any():

@@ -66,7 +66,6 @@ class EvidenceBuilder(abc.ABC):
     Attributes:
         by_row: whether it is `kept` for stored transitions, so that minibatches are drawn from the replay buffer alone.
         greedy_mean: whether the mean is backed up with the greedy next action (`Agent.greedy_mean`).
-        usual: parts and settings of gradient descent, where they are left open, for a network beside this evidence.
 
     Examples:
         >>> [issubclass(kind, ut.EvidenceBuilder) for kind in (ut.Counts, ut.NoEvidence)]
@@ -75,7 +74,11 @@ class EvidenceBuilder(abc.ABC):
 
     by_row: ClassVar[bool] = False
     greedy_mean: ClassVar[bool] = False
-    usual: ClassVar[dict[str, Any]] = {}
+
+    def usual(self, encoding: Encoding) -> dict[str, Any]:
+        """Parts and settings of gradient descent, where they are left open, for a network beside this evidence."""
+        del encoding
+        return {}
 
     def encoding(self, encoding: Encoding) -> Encoding:
         """How observations enter, by default in the encoding that the environment and the user's settings give."""

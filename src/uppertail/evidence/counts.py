@@ -1,7 +1,7 @@
 """Counts of visits: evidence where states repeat exactly."""
 
 import dataclasses
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -62,13 +62,15 @@ class Counts(EvidenceBuilder):
         [1.0, 1.0, 1.0]
     """
 
-    usual: ClassVar[dict[str, Any]] = STEPS
     prior_count: float = traced(0.01)
 
     def __post_init__(self) -> None:
         settle(self)
         if self.prior_count <= 0:
             raise InputError(f"prior_count is {self.prior_count}: use a finite number above 0, for example 0.01.")
+
+    def usual(self, encoding: Encoding) -> dict[str, Any]:
+        return STEPS
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> CountedEvidence:
         if not encoding.is_one_hot:

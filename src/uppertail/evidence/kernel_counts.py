@@ -183,7 +183,6 @@ class KernelCounts(EvidenceBuilder):
 
     by_row: ClassVar[bool] = True
     greedy_mean: ClassVar[bool] = True
-    usual: ClassVar[dict[str, Any]] = STEPS
     prior_count: float = traced(0.1)
     reach: float = traced(0.7)
 
@@ -192,6 +191,9 @@ class KernelCounts(EvidenceBuilder):
         for name in ("prior_count", "reach"):
             if getattr(self, name) <= 0:
                 raise InputError(f"{name} is {getattr(self, name)}: use a finite number above 0, for example 0.5.")
+
+    def usual(self, encoding: Encoding) -> dict[str, Any]:
+        return STEPS
 
     def encoding(self, encoding: Encoding) -> Encoding:
         vector = encoding.vector if isinstance(encoding, RandomFeatures) else encoding

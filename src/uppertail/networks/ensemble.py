@@ -59,7 +59,7 @@ class Ensemble(Perceptrons):
         if self.prior == "table" and not encoding.is_one_hot:
             raise InputError(
                 "prior is table, which has a number for each state, but observations are not one-hot states here: use "
-                "network, or an encoding that is, for example hashed."
+                "network, or an encoding that is, for example --env.encoding hashed."
             )
         learned_key, prior_key = jax.random.split(key)
 

@@ -63,7 +63,9 @@ class Perceptrons(NetworkBuilder):
             if min(sizes := getattr(self, name) or (1,)) < 1:
                 raise InputError(f"{name} is {list(sizes)}: use whole numbers, 1 or more.")
         if self.torso == "mlp" and self.kernels:
-            raise InputError(f"kernels is {list(self.kernels)}, but torso is mlp: leave one out, or set torso to conv.")
+            raise InputError(
+                f"kernels is {list(self.kernels)}, but torso is mlp: leave one out, or use --network.torso conv."
+            )
         if self.hidden_layers > MOST_LAYERS:
             raise InputError(f"hidden_layers is {self.hidden_layers}: use {MOST_LAYERS} at most.")
         if self.members is not None and self.members < 2:

@@ -26,7 +26,7 @@ class Twin(NetworkBuilder):
 
     Errors of one network that are too high are chosen by its own policy, and spread; two networks seldom have the same
     ones (clipped double Q-learning, Fujimoto et al. 2018). All actions share the hidden layers, whose units are
-    normalized, and outputs start at 0.
+    normalized, and outputs start at 0. Of images, both see the same convolutions, those of `PerAction`.
 
     Args:
         width: units in each hidden layer.
@@ -53,7 +53,8 @@ class Twin(NetworkBuilder):
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, num_outputs: int) -> "TwinNetwork":
         if encoding.image_shape:
-            raise InputError("Twin has no convolutions, and observations are images: use --network PerAction.")
+            kernels = layers.usual_kernels(encoding.image_shape)
+            encoding = layers.Convolutions(encoding, kernels, layers.Units("relu"), True)
         sizes = (encoding.num_features, *(self.width,) * self.hidden_layers)
         orthogonal = jax.nn.initializers.orthogonal(2**0.5)
         keys = jax.random.split(key, (self.hidden_layers, self.critics))

@@ -67,7 +67,7 @@ class Header:
             (self.step, int),
             (parts, dict[str, dict[str, Any]]),
             ([parts[name]["name"] for name in ("environment", "distribution", "policy")], list[str]),
-            (parts["settings"]["seed"], int),
+            ([parts["settings"][name] for name in ("seed", "seeds")], list[int]),
             ([parts["settings"][name] for name in ("episodes", "steps")], list[int | None]),
             (measured, tuple[float, float] | None),
             (self.environments, str),

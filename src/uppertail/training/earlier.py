@@ -47,16 +47,24 @@ class Earlier:
         return self.header.plan
 
     def learned(self, run: Run) -> LearnerState:
-        """What it learned, for a run that has not begun; InputError if that does not fit."""
+        """What its first seeds learned, for those of a run that has not begun; InputError if that does not fit.
+
+        The run gets a note if it has fewer seeds.
+        """
         asked: dict[str, Any] = json.loads(json.dumps(run.asked()))
         parts = [tuple({name: of.get(name)} for of in (self.header.asked, asked)) for name in SAME]
-        seeds = self.header.asked["settings"].get("seeds")
+        seeds, wanted = self.header.asked["settings"]["seeds"], run.settings.seeds
         if different := [text for was, now in parts for text, _ in checkpoint.differences(was, now)]:
             raise InputError(f"init is {self.folder}, whose run was made with {different[0]}: use the same here.")
-        if seeds != run.settings.seeds:
-            raise InputError(f"init is {self.folder}, whose run had {seeds} seeds: use as many here.")
+        if seeds < wanted:
+            raise InputError(f"init is {self.folder}, whose run had {seeds} seeds: use --seeds {seeds}, or fewer.")
+        if seeds > wanted:
+            run.notes.append(
+                f"init is {self.folder}, whose run had {seeds} seeds: its last {seeds - wanted} are left out here."
+            )
+        arrays = {name: each[:wanted] for name, each in arrays_below(f"{RUN}learned/", self.arrays).items()}
         try:
-            return checkpoint.from_named(run.driver.template.learned, arrays_below(f"{RUN}learned/", self.arrays))
+            return checkpoint.from_named(run.driver.template.learned, arrays)
         except UnusableCheckpointError as error:
             raise InputError(
                 f"init is {self.folder}, whose run had other observations or actions, or stored other numbers of "

@@ -113,7 +113,7 @@ def resolved(
             method, **{name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
         )
     evidence = method.evidence or learner.evidence(method.network, encoding) if learner.uses_gradients else None
-    own, envs = evidence.usual if evidence else {}, settings.num_envs
+    own, envs = evidence.usual(encoding) if evidence else {}, settings.num_envs
     steps = own.get("rollout_steps", learner.rollout_steps(encoding))
     settings = dataclasses.replace(settings, rollout_steps=settings.rollout_steps or math.ceil(steps / envs) * envs)
     method = dataclasses.replace(method, learner=learner, evidence=evidence)
@@ -131,8 +131,8 @@ def resolved(
                 f"evidence is {type(evidence).__name__}, which stands beside a network without members, but "
                 f"{type(filled['network']).__name__} has some: leave evidence out, or use another network."
             )
-        family = method.distribution.for_images() if encoding.image_shape else method.distribution
-        family = evidence.family(family) if evidence else family
+        family = evidence.family(method.distribution) if evidence else method.distribution
+        family = family.for_images() if encoding.image_shape else family
         return dataclasses.replace(method, **filled, distribution=family), dataclasses.replace(settings, **steps)
     if asked:
         raise InputError(

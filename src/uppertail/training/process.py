@@ -20,8 +20,8 @@ from uppertail.errors import InputError, message_of
 from uppertail.training.birth import birth
 
 SMALLER = (
-    "use fewer seeds, a smaller width, replay_size or --env.hash_size, or, where there are very many states, "
-    "--env.encoding scalar"
+    "use fewer --seeds, a smaller --network.width, --replay_size or --env.hash_size, or, where there are very many "
+    "states, --env.encoding scalar"
 )
 """The remedy if the state of all seeds does not fit into memory."""
 

@@ -27,7 +27,10 @@ from uppertail.types import PyTree
 MOST = 64  # programs that a process keeps; the one used longest ago goes first
 NUMBERS = {float: np.float32, int: np.int32}  # the types of numbers that can be arguments, and their types in a program
 ALONE = ("cpu",)  # platforms on which each seed runs alone
-LESS = "use fewer seeds, a smaller width, batch_size or rollout_steps, or fewer bins or components"
+LESS = (
+    "use fewer --seeds, a smaller --network.width, --batch_size or --rollout_steps, or fewer --distribution.bins or "
+    "components"
+)
 """The remedy if a program needs too much memory."""
 
 _kept: OrderedDict[Any, Any] = OrderedDict()

@@ -223,7 +223,7 @@ def remedy(asked: Mapping[str, Any]) -> str:
     """What helps a run whose numbers are no longer finite, given its parts: only some learners descend gradients."""
     if asked.get("network") is None:
         return "with smaller rewards, scaled by a wrapper (--env.wrappers)"
-    return "with a lower learning_rate or gradient_clip"
+    return "with a lower --learning_rate or --gradient_clip"
 
 
 class TrainingDivergedError(TrainingFailedError):

@@ -25,7 +25,7 @@ from uppertail.environments import (
     widest_range,
 )
 from uppertail.errors import InputError
-from uppertail.learners import LearnerBuilder, LeastSquares, Metrics
+from uppertail.learners import LeastSquares, Metrics
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table import MEASURED_STD
 from uppertail.learners.table_state import TableReturns
@@ -33,7 +33,7 @@ from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.policies import Greedy
 from uppertail.records import Distributions, RunRecord, describe
-from uppertail.training.along import Along
+from uppertail.training.along import SHOWN, Along
 from uppertail.training.compiled import CompiledDriver
 from uppertail.training.driver import Driver, State
 from uppertail.training.host import HostDriver
@@ -94,16 +94,14 @@ class Run:
         self.driver = self._open(builder)
         try:
             self._asked = {"env": builder, **vars(method), "settings": settings}
-            facts, learner = self._choose(method, settings, before, say)
+            facts, method = self._choose(method, settings, before, say)
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
-            self._prepare(dataclasses.replace(method, learner=learner), settings, before, facts)
+            self._prepare(method, settings, before, facts)
         except InputError:
             self.driver.close()
             raise
 
-    def _choose(
-        self, method: Method, settings: Settings, before: Plan | None, say: Say
-    ) -> tuple[Facts, LearnerBuilder | None]:
+    def _choose(self, method: Method, settings: Settings, before: Plan | None, say: Say) -> tuple[Facts, Method]:
         """Chooses what the user left open, and opens the environments again if actions are repeated."""
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
         parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
@@ -118,7 +116,7 @@ class Run:
         if self.builder.repeats != builder.repeats or draft.space is not self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
-        return facts.of(self.builder), draft.learner
+        return facts.of(self.builder), dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)
 
     def _known_returns(self) -> ReturnRange | None:
         """The range of returns over all seeds, if the user gives it or the environments name it."""
@@ -354,7 +352,7 @@ class Run:
         return self.recorder.distributions(self.builder, self.ledger.env_steps, networks, self._along(networks))
 
     def _along(self, networks: Network) -> Along | None:
-        """Observations of a greedy episode of each seed; None where no single environment is stepped in Python."""
+        """Observations of greedy episodes of each seed; None where no single environment is stepped in Python."""
         builder, agent = self.builder, self.loop.agent
         if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not builder.inspected.is_single:
             return None
@@ -364,8 +362,8 @@ class Run:
         ]
         try:
             episodes = [
-                builder.episode(
-                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), LONGEST_PATH
+                builder.seen_along(
+                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), SHOWN, LONGEST_PATH
                 )
                 for row, player in enumerate(players)
             ]

@@ -69,8 +69,8 @@ class Settings:
             kept of each seed is its best network, not its last; null: no evaluations, and the last.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
         discount: discount per environment step, in [0, 1].
-        learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images, 5e-3 for one-hot states
-            beside Counts, 1e-3 else.
+        learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images without PixelCounts, 5e-3
+            for one-hot states beside Counts, 1e-3 else.
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
         learning_rate_decay: without learning_rate_end, the step size falls as 1 / sqrt(1 + updates / this), so that a
             run keeps what it has solved; null: 300 for one-hot states beside Counts, else it is constant.
@@ -81,13 +81,14 @@ class Settings:
         adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
             proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images and Imitation,
             1e-4 else.
-        batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 for one-hot
-            states beside Counts, or 256 for Imitation.
+        batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 beside
+            Counts and PixelCounts, 128 beside KernelCounts, or 256 for Imitation.
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
         rollout_steps: actions between updates, taken with a fixed policy; null: 4 for tables, images and
             one-hot states beside Counts, 128 for Imitation, 1 beside KernelCounts, 16 else.
-        updates_per_rollout: updates after each rollout; null: 10 for Imitation, 1 for images, 2 for one-hot states
-            beside Counts, 4 else.
+        updates_per_rollout: updates after each rollout; null: 10 for Imitation, 8 for each action beside KernelCounts
+            and PixelCounts (fewer if images are larger than 24 x 24), 1 for other images, 2 for one-hot states beside
+            Counts, 4 else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.

@@ -75,14 +75,15 @@ def train(
         checkpoints: where the run's state is saved; the same call again continues from there.
         network: builds the network of GradientDescent; if left out, Twin beside kernel counts, PerAction for all else.
         replay: its replay buffer; Uniform if left out.
-        target: which network gives its bootstrap; if left out, RunningMean beside kernel counts, Periodic(250) for
-            images and Online for all else.
+        target: which network gives its bootstrap; if left out, RunningMean beside counts of numbers or pixels,
+            Periodic(250) for other images and Online for all else.
         record: distributions, for return distributions at moments of the run (`result.distributions`).
         record_over: two numbers of a vector over which their width is recorded; None: the first two.
         learner: how return distributions are learned; if left out, LeastSquares for what repeats, GradientDescent for
             numbers, for images, and where a part or setting of gradient descent is given.
         evidence: what share of the wide start is left beside the network of GradientDescent; if left out, Counts for
-            one-hot states, KernelCounts for numbers and NoEvidence for all else.
+            one-hot states, KernelCounts for numbers, PixelCounts for images of environments that are not compiled, and
+            NoEvidence for all else.
         init: the folder of a run with checkpoints, from whose end this one starts: with what each seed learned and
             stored, and what was chosen for it. Observations, actions and parts must be the same.
         more: single settings, such as seeds=2, in place of those in `settings`.

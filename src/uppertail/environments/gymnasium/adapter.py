@@ -20,6 +20,8 @@ from uppertail.environments.spaces import Reading
 
 LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
 
+FIVE = "Gymnasium's gives observation, reward, terminated, truncated, info"  # its step
+
 
 class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment that returns what Gymnasium's do; ValueError says what it returns instead."""
@@ -32,12 +34,15 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step; its reward is a number of any type, and an end may be an array of one truth value."""
-        returned: Any = self.env.step(action)
+        try:
+            returned: Any = self.env.step(action)
+        except ValueError as error:  # of Gymnasium's own wrappers, such as TimeLimit
+            if "values to unpack (expected 5" not in str(error):
+                raise
+            raise ValueError(f"its step gives more or fewer than five values; {FIVE}") from error
         if not isinstance(returned, tuple | list) or len(returned) != 5:
             count = f"{len(returned)} values" if isinstance(returned, tuple | list) else "one value"
-            raise ValueError(
-                f"its step gives {count}; Gymnasium's gives observation, reward, terminated, truncated, info"
-            )
+            raise ValueError(f"its step gives {count}; {FIVE}")
         after, reward, terminated, truncated, info = returned
         if reward is None or np.ndim(reward):
             raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
@@ -108,6 +113,23 @@ class Stack(Checked):
         self.seen.append(copy.deepcopy(after))  # many environments reuse their arrays
         self.taken.append(int(action) - self.first_action)
         return (*self.seen, np.array(self.taken)), *others
+
+
+class WithFirst(Checked):
+    """Shows the first observation of the episode before each observation."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self.observation_space = spaces.Tuple((env.observation_space, env.observation_space))
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        first, info = super().reset(**kwargs)
+        self.first = copy.deepcopy(first)
+        return (self.first, first), info
+
+    def step(self, action: Any) -> Any:
+        after, *others = super().step(action)
+        return (self.first, after), *others
 
 
 class Adapter(Checked):

@@ -54,7 +54,9 @@ class GymnasiumBuilder(PackageBuilder):
         vectorization: with --num_envs, whether environments are stepped in this process (sync) or each in its own.
         wrappers: wrappers around the environment, the innermost first, for example
             '[minigrid.wrappers.FullyObsWrapper]'; with arguments: '[{class_path: PATH, init_args: {name: value}}]'.
-        stack: how many of the last observations are shown together, with the actions between them, oldest first.
+        stack: how many of the last observations are shown together, with the actions between them, oldest first; or
+            first: the first observation of the episode, and the last one; null: the last one alone, unless rewards of a
+            random policy depend on earlier ones.
         levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
             bounds: an action is then one of all combinations, of which there may be 1,024; null: 3.
         action_masks: whether only actions are taken that `info["action_mask"]` allows, where an environment gives it.
@@ -68,7 +70,7 @@ class GymnasiumBuilder(PackageBuilder):
     background: list[list[float]] | None = None
     vectorization: Literal["sync", "async"] = "sync"
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
-    stack: int = 1
+    stack: int | Literal["first"] | None = None
     levels: int | None = None
     action_masks: bool = True
     action_names: list[str] | None = None
@@ -84,8 +86,11 @@ class GymnasiumBuilder(PackageBuilder):
             raise InputError("background is for hashed observations: add encoding hashed, or leave it out.")
         if self.background is not None and len({len(pixel) for pixel in self.background}) != 1:
             raise InputError(f"background is {self.background}: give pixels of equally many channels, one or more.")
-        if not 1 <= self.stack <= MOST_STACKED:
-            raise InputError(f"stack is {self.stack}: use 1, the last observation alone, to {MOST_STACKED:,}.")
+        if self.stack not in (None, "first") and not 1 <= self.stack <= MOST_STACKED:
+            raise InputError(
+                f"stack is {self.stack}: use 1, the last observation alone, to {MOST_STACKED:,}; or first, which "
+                "adds the first of the episode."
+            )
 
     @abc.abstractmethod
     def bare_maker(self) -> Callable[[], Made]:
@@ -96,7 +101,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     def maker(self) -> Callable[[], Made]:
         """A function that makes the environment anew, in its wrappers."""
-        settings = self.wrappers or [], self.stack, self.levels, self.action_masks, self.reset_options
+        settings = self.wrappers or [], self.stack or 1, self.levels, self.action_masks, self.reset_options
         return functools.partial(make_wrapped, self.bare_maker(), *settings)
 
     def make(self) -> Made:
@@ -123,25 +128,29 @@ class GymnasiumBuilder(PackageBuilder):
         finally:
             close_quietly(env)
 
-    def episode(self, seed: int, choose: Callable[[Any, Any], int], most: int) -> list[Any]:
+    def seen_along(self, seed: int, choose: Callable[[Any, Any], int], least: int, most: int) -> list[Any]:
         """The first observations of the first episode of this run's evaluation, as the environment gives them.
 
         Args:
             seed: of the run.
             choose: gives the number of an action, for an observation and the mask of allowed actions.
-            most: how many observations.
+            least: how many observations; where the episode has fewer, those of the next ones follow.
+            most: how many observations, at most.
         """
+        found, fixed = list[Any](), self.seed_of_resets(EVALUATION + seed)
         with contextlib.closing(self.make()) as env:
-            seed = episode_seed(EVALUATION + seed, 0, 0, self.seed_of_resets(EVALUATION + seed))
-            (observation, info), found, over = env.reset(seed=seed), list[Any](), False
-            while not over and len(found) < most:
-                found.append(copy.deepcopy(observation))  # many environments reuse their arrays
-                action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)  # pyright: ignore
-                for _ in range(self.repeats):
-                    observation, _, *ends, info = env.step(action)
-                    if over := any(ends):
-                        break
-            return found
+            for number in range(least):
+                if len(found) >= least:
+                    break
+                (observation, info), over = env.reset(seed=episode_seed(EVALUATION + seed, 0, number, fixed)), False
+                while not over and len(found) < most:
+                    found.append(copy.deepcopy(observation))  # many environments reuse their arrays
+                    action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)  # pyright: ignore
+                    for _ in range(self.repeats):
+                        observation, _, *ends, info = env.step(action)
+                        if over := any(ends):
+                            break
+        return found
 
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""

@@ -6,14 +6,14 @@ import importlib.util
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
-from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked, WithOptions
+from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked, WithFirst, WithOptions
 from uppertail.environments.packages import described
 from uppertail.errors import InputError, message_of
 
@@ -122,7 +122,7 @@ def actions_of(env: Made, levels: int | None) -> Actions:
 def make_wrapped(
     make: Callable[[], Any],
     wrappers: Sequence[Any],
-    stack: int,
+    stack: int | Literal["first"],
     levels: int | None = None,
     masked: bool = True,
     options: dict[str, Any] | None = None,
@@ -135,10 +135,12 @@ def make_wrapped(
     if options and isinstance(bare, VectorEnv):
         raise InputError("reset_options are given, but a vector environment is used as it is: give them in its own.")
     made = functools.reduce(_wrap, wrappers, WithOptions(bare, options) if options else bare)
-    if stack > 1 and isinstance(made, VectorEnv):
+    if stack != 1 and isinstance(made, VectorEnv):
         raise InputError(f"stack is {stack}, but a vector environment is used as it is: stack in each of its own.")
     if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked
         actions = list_actions(made.action_space, levels)
         made = made if actions.own is None else Listed(made, actions)
         made = made if masked else Unmasked(made)
-    return Stack(made, stack) if stack > 1 and isinstance(made, gymnasium.Env) else made
+    if stack == 1 or not isinstance(made, gymnasium.Env):
+        return made
+    return WithFirst(made) if stack == "first" else Stack(made, stack)
