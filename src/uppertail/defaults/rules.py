@@ -428,8 +428,8 @@ RULES = (
         "whether a network learns from images of an environment that is not compiled",
         "`PixelCounts`, so that what was not seen is sought. Other observations have the evidence of their learner, "
         "below, and images of compiled environments have none, since their steps cost less than updates",
-        f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}, of images of "
-        f"more than {SIDE} pixels a side shades of at most so many blocks a side; lambda "
+        f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}; of images "
+        f"of more than {SIDE} pixels a side, shades of at most as many blocks a side; lambda "
         f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
         f"action, fewer for images of more than {SMALL} pixels",
         "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
