@@ -433,7 +433,7 @@ RULES = (
         f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
         f"action, fewer for images of more than {SMALL} pixels",
         "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
-        "the same kinds of rooms, seeds 9100 to 9102: [evidence](evidence.md#in-pictures)",
+        "the same kinds of rooms, seeds 9200 to 9202: [evidence](evidence.md#in-pictures)",
     ),
     Rule(
         "env.levels",
