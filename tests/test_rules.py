@@ -48,6 +48,7 @@ def test_what_rewards_depend_on_is_shown_with_the_last_observation() -> None:
     assert (found.builder.stack, found.entries["env.stack"].source) == ("first", "measured")
     assert any("`act` takes (first, last) (--env.stack 1: the last" in note for note in found.notes)
     assert chosen(builder.with_settings(stack=1)).builder.stack == 1
+    assert chosen(builder.with_settings(left_out=())).builder.stack == "first", "which only keeps all numbers"
     written = Plan.read(Plan(found.entries).chosen())
     again = chosen(builder, before=written)
     assert again.builder == found.builder and not again.notes

@@ -192,7 +192,7 @@ def _stack(facts: Facts, draft: Draft) -> Choice | None:
         return None
     if draft.encoding.image_shape is not None or not builder.inspected.is_single:
         return None
-    if any(each is not None for each in (builder.left_out, builder.radius, builder.background)):
+    if builder.left_out or builder.radius is not None or builder.background is not None:
         return None  # they are said of the last observation alone
     told = facts.told_by
     if told is None:
