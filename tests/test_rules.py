@@ -63,6 +63,10 @@ def test_a_corridor_with_a_cue_is_learned() -> None:
     for paid in (2, 3):
         seen = {"place": 0, "cue": paid - 1}, {"place": 3, "cue": 0}
         assert result.act(seen) == paid
+    with pytest.raises(
+        InputError, match=r"give \(first, last\), each as the environment gives it, or a list of such\."
+    ):
+        result.act({"place": 3, "cue": 0})
 
 
 @pytest.mark.parametrize("given", [{"left_out": ()}, {"features": "random", "action_repeat": 4}])

@@ -130,7 +130,7 @@ class Player:
         except InputError:
             raise
         except UNREADABLE as error:
-            shape, wanted = self.interface.reading.shape, "one as the environment gives it, or a list of such"
+            shape, wanted = self.interface.reading.shape, f"{self.interface.form}, or a list of such"
             if shape is not None:
                 wanted = f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")
             raise InputError(
