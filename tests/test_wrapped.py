@@ -209,7 +209,7 @@ def test_a_text_alone_can_be_observed() -> None:
 
 @pytest.mark.parametrize("space", [spaces.Sequence(spaces.Discrete(3)), spaces.Graph(spaces.Discrete(3), None)])
 def test_spaces_without_a_fixed_size_are_refused_with_the_remedy(space: Any) -> None:
-    with pytest.raises(InputError, match=r"cannot become numbers: wrap .* or set encoding to hashed\.$"):
+    with pytest.raises(InputError, match=r"cannot become numbers: wrap .* or use --env.encoding hashed\.$"):
         read_space(np, spaces.Dict({"a": spaces.Text(3), "b": space}))
 
 
