@@ -93,6 +93,15 @@ def test_a_corridor_with_a_cue_is_learned() -> None:
         result.act({"place": 3, "cue": 0})
 
 
+def test_a_hash_of_the_last_observation_alone_is_no_observation() -> None:
+    builder = ut.FromGymnasium(lambda: TimeLimit(Corridor(), 9), stack="first", encoding="hashed", returns=(0.0, 1.0))
+    result = ut.train(builder, settings=ut.Settings(seeds=1, steps=40))
+    last = {"place": 3, "cue": 0}
+    assert result.act(({"place": 0, "cue": 1}, last)) in range(4)
+    with pytest.raises(InputError, match="it is no tuple of 2"):
+        result.act(last)
+
+
 @pytest.mark.parametrize("given", [{"left_out": ()}, {"features": "random", "action_repeat": 4}])
 def test_a_given_setting_turns_off_no_other_choice(given: Any) -> None:
     """`--env.left_out '[]'`, which keeps what is kept anyway, changed the learner and the length of an action."""

@@ -73,7 +73,7 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     actions = actions_of(env, levels)
     interface = Interface(reading, actions)
     return Inspected(
-        interface._replace(form=env.form) if isinstance(env, Stack | WithFirst) else interface,
+        interface._replace(form=env.form, parts=env.parts) if isinstance(env, Stack | WithFirst) else interface,
         reading.array(space.sample()),
         time_limit(env),
         alone and limits_itself,
