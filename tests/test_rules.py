@@ -22,24 +22,7 @@ from uppertail.defaults.page import page
 from uppertail.defaults.rules import RULES
 from uppertail.encodings import HashedNumbers, Vector
 from uppertail.errors import InputError
-from uppertail.training.method import Method
-from uppertail.training.run import Run
 from worlds import Corridor, Pictured
-
-
-class Digits(Corridor):
-    """The corridor, whose observations are one integer."""
-
-    observation_space = gymnasium.spaces.Discrete(12)
-
-    def reset(self, **kwargs: Any) -> Any:
-        first, info = super().reset(**kwargs)
-        return 3 * first["place"] + first["cue"], info
-
-    def step(self, action: Any) -> Any:
-        after, *others = super().step(action)
-        return 3 * after["place"] + after["cue"], *others
-
 
 CAR: dict[str, Any] = {"returns": (-87.0, 0.0)}
 
@@ -71,13 +54,6 @@ def test_what_rewards_depend_on_is_shown_with_the_last_observation() -> None:
     assert again.builder == found.builder and not again.notes
     plain = chosen(ut.FromGymnasium(lambda: gymnasium.make("CliffWalking-v1"), compile="never"))
     assert (plain.builder.stack, plain.entries["env.stack"].source) == (None, "measured")
-
-
-def test_a_network_that_learns_from_states_is_shown_what_rewards_depend_on() -> None:
-    builder = ut.FromGymnasium(lambda: TimeLimit(Digits(), 100))
-    run = Run(builder, Method(ut.Gaussian(), ut.UCB(), ut.GradientDescent()), ut.Settings(seeds=1, steps=8))
-    run.close()
-    assert run.plan["env.stack"] == "first" and any("first observation of an episode told" in n for n in run.notes)
 
 
 def test_a_corridor_with_a_cue_is_learned() -> None:

@@ -128,15 +128,6 @@ class Draft:
         return None if draft.likely_learner.uses_gradients else draft
 
     @property
-    def may_recall(self) -> bool:
-        """Whether the past may be shown: not with images, nor with what is said of the last observation alone."""
-        builder = self.builder
-        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not builder.inspected.is_single:
-            return False
-        is_said = bool(builder.left_out) or builder.radius is not None or builder.background is not None
-        return self.encoding.image_shape is None and not is_said
-
-    @property
     def learns_from_images(self) -> bool:
         """Whether a network learns from images of steps in Python, and nothing is given that needs it to be alone."""
         learner, is_open = self.likely_learner, self.network is None or not self.network.members
@@ -196,8 +187,13 @@ def usual_learner(
 
 
 def _stack(facts: Facts, draft: Draft) -> Choice | None:
-    if not draft.may_recall:
+    builder = draft.builder
+    if not isinstance(builder, GymnasiumBuilder) or not facts.observed or builder.compiles:
         return None
+    if draft.encoding.image_shape is not None or not builder.inspected.is_single:
+        return None
+    if builder.left_out or builder.radius is not None or builder.background is not None:
+        return None  # they are said of the last observation alone
     told = facts.told_by
     if told is None:
         return Choice(None, "earlier observations told nothing of the rewards of a random policy", True)
@@ -333,8 +329,8 @@ RULES = (
     Rule(
         "env.stack",
         _stack,
-        "if an environment of Gymnasium is single and shows no images: rewards of steps with equal observations and "
-        "actions; the share of their squared deviations from the mean that the first observation of the episode tells, "
+        "if an environment of Gymnasium is single and shows no images, and a table, or a network of numbers, may learn: "
+        "rewards of steps with equal observations and actions; the share of their squared deviations from the mean that the first observation of the episode tells, "
         f"or the last observations and actions, up to {LONGEST_STACK}, beyond what they tell of shuffled rewards",
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
         "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4",

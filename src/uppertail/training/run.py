@@ -108,9 +108,7 @@ class Run:
         draft = Draft(builder, self.driver.observations, *parts)
         by_table = draft.encoding.is_one_hot and not draft.likely_learner.uses_gradients
         hashed = None if before is not None and "env.encoding" in before else draft.of_hashes
-        is_open = "env.stack" not in draft.given and (before is None or "env.stack" not in before)
-        recalls = is_open and draft.may_recall
-        observed = draft.vectors is not None or by_table or hashed is not None or recalls
+        observed = draft.vectors is not None or by_table or hashed is not None
         seen = builder if hashed is None else hashed.builder  # steps keep hashes of images, not images
         facts = Facts(seen, settings.discount, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
