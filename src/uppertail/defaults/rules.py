@@ -329,7 +329,7 @@ RULES = (
     Rule(
         "env.stack",
         _stack,
-        "if an environment of Gymnasium is single and shows no images, and a table, or a network of numbers, may learn: "
+        "if an environment of Gymnasium is single and shows no images, and a table or a network of numbers learns: "
         "rewards of steps with equal observations and actions; the share of their squared deviations from the mean that the first observation of the episode tells, "
         f"or the last observations and actions, up to {LONGEST_STACK}, beyond what they tell of shuffled rewards",
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
