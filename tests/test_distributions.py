@@ -797,15 +797,15 @@ def test_quantiles_are_sorted_and_their_loss_is_the_wasserstein_distance(data: s
         (lambda: GaussianMixture(terminal_std=0.0), ["terminal_std is 0.0", "above 0", "1e-4"]),
         (
             lambda: Categorical(low=0.5).fit(ReturnRange(0.0, 1.0)),
-            ["[0.5, 1.2]", "from 0 to 1", "low -0.2 and high 1.2"],
+            ["[0.5, 1.2]", "from 0 to 1", "--distribution.low -0.2 and --distribution.high 1.2"],
         ),
         (
             lambda: Categorical(high=0.5).fit(ReturnRange(0.0, 1.0)),
-            ["[-0.2, 0.5]", "from 0 to 1", "low -0.2 and high 1.2"],
+            ["[-0.2, 0.5]", "from 0 to 1", "--distribution.low -0.2 and --distribution.high 1.2"],
         ),
         (
             lambda: Categorical(low=5.0).fit(ReturnRange(0.0, 1.0)),
-            ["[5, 1.2]", "from 0 to 1", "low -0.2 and high 1.2"],
+            ["[5, 1.2]", "from 0 to 1", "--distribution.low -0.2 and --distribution.high 1.2"],
         ),
         (lambda: Categorical().bin_width, ["low and high", "fit()"]),
         (lambda: Categorical(low=0.0).terminal(), ["low and high", "fit()"]),

@@ -252,6 +252,18 @@ def test_the_past_tells_what_it_pays_for_and_nothing_of_chance() -> None:
     assert paid(coin) is None and paid(cue) is None
 
 
+def test_luck_of_a_whole_episode_is_not_taken_for_what_its_first_observation_tells() -> None:
+    """Ten episodes of 200 steps, each of which pays the same in all of its steps, whatever it began with."""
+    random, chosen = np.random.default_rng(0), list[Any]()
+    ends = np.arange(COUNT) % 200 == 199
+    for _ in range(30):
+        here = random.integers(5, size=COUNT)
+        here[::200] = random.integers(6, size=10)
+        steps = steps_of(here, np.roll(here, -1), np.repeat(random.normal(size=10), 200), random)
+        chosen.append(told_by_past(steps._replace(truncated=ends)))
+    assert chosen == [None] * 30
+
+
 def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
 

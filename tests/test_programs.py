@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 from uppertail import cli
-from uppertail.training.programs import Groups
+from uppertail.training.programs import Groups, Programs
 
 NAMES = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
@@ -111,3 +114,16 @@ def test_the_folder_is_where_the_user_keeps_such_things_and_is_not_made_in_advan
     cli.keep_programs()
     assert os.environ[NAMES[0]].startswith(used.replace("HOME", str(tmp_path)) + "/uppertail/programs/")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_threads_compile_at_the_same_time_counts_once() -> None:
+    """Two seeds compiled 10 seconds each in the same 10, so the loop seemed to have taken no time at all."""
+    programs, both, began = Programs(), threading.Barrier(2), time.perf_counter()
+
+    def program(parts: None, factor: int, numbers: jax.Array) -> jax.Array:
+        both.wait(60)  # while it is traced
+        return factor * jax.numpy.sort(numbers)
+
+    with ThreadPoolExecutor(2) as pool:
+        tuple(pool.map(lambda factor: programs.compiled(program, None, np.ones((1, 9)), static=(factor,)), (2, 3)))
+    assert 0 < programs.compile <= time.perf_counter() - began

@@ -48,6 +48,7 @@ def test_what_rewards_depend_on_is_shown_with_the_last_observation() -> None:
     assert (found.builder.stack, found.entries["env.stack"].source) == ("first", "measured")
     assert any("`act` takes (first, last) (--env.stack 1: the last" in note for note in found.notes)
     assert chosen(builder.with_settings(stack=1)).builder.stack == 1
+    assert chosen(builder.with_settings(left_out=())).builder.stack == "first", "which only keeps all numbers"
     written = Plan.read(Plan(found.entries).chosen())
     again = chosen(builder, before=written)
     assert again.builder == found.builder and not again.notes
@@ -62,6 +63,19 @@ def test_a_corridor_with_a_cue_is_learned() -> None:
     for paid in (2, 3):
         seen = {"place": 0, "cue": paid - 1}, {"place": 3, "cue": 0}
         assert result.act(seen) == paid
+    with pytest.raises(
+        InputError, match=r"give \(first, last\), each as the environment gives it, or a list of such\."
+    ):
+        result.act({"place": 3, "cue": 0})
+
+
+def test_a_hash_of_the_last_observation_alone_is_no_observation() -> None:
+    builder = ut.FromGymnasium(lambda: TimeLimit(Corridor(), 9), stack="first", encoding="hashed", returns=(0.0, 1.0))
+    result = ut.train(builder, settings=ut.Settings(seeds=1, steps=40))
+    last = {"place": 3, "cue": 0}
+    assert result.act(({"place": 0, "cue": 1}, last)) in range(4)
+    with pytest.raises(InputError, match="it is no tuple of 2"):
+        result.act(last)
 
 
 @pytest.mark.parametrize("given", [{"left_out": ()}, {"features": "random", "action_repeat": 4}])

@@ -209,7 +209,7 @@ def test_a_text_alone_can_be_observed() -> None:
 
 @pytest.mark.parametrize("space", [spaces.Sequence(spaces.Discrete(3)), spaces.Graph(spaces.Discrete(3), None)])
 def test_spaces_without_a_fixed_size_are_refused_with_the_remedy(space: Any) -> None:
-    with pytest.raises(InputError, match=r"cannot become numbers: wrap .* or set encoding to hashed\.$"):
+    with pytest.raises(InputError, match=r"cannot become numbers: wrap .* or use --env.encoding hashed\.$"):
         read_space(np, spaces.Dict({"a": spaces.Text(3), "b": space}))
 
 
@@ -263,6 +263,7 @@ def test_a_stack_shows_the_last_observations_and_actions_also_after_a_checkpoint
         assert [[*each] for each in shown[3]] == [[6, 7, 8, 0, 0, 1, 0, 0, 1, 0, 0]] * num_envs
         again = builder.open(0, num_envs)
         assert (again.restore(host.saved()) == shown[3]).all()
+    assert builder.interface.form == "a tuple of the last 3 observations and an array of the actions between them"
     assert FromGymnasium(lambda: gymnasium.make("Taxi-v4"), stack=2).compiles is False
     with pytest.raises(InputError, match="stack is 0: use 1, the last observation alone, to 1,000"):
         Gym("CartPole-v1", stack=0)

@@ -2,7 +2,7 @@
 
 from experiments.tables.cells import read
 
-TAGS = ("exploration", "noise", "scale", "generalization", "basic", "credit_assignment")
+TAGS = ("exploration", "noise", "scale", "generalization", "basic", "credit_assignment", "memory")
 """The order of bsuite's tags."""
 
 

@@ -12,7 +12,7 @@ TASKS = {
 }
 SHOWN = {
     "defaults": "the defaults",
-    "network_alone": "the network alone, as for other images",
+    "network_alone": "the network alone, as for compiled images",
     "whole_images": "whole images counted",
     "optimistic_value": "one optimistic value",
     "no_evidence": "no evidence, epsilon-greedy",

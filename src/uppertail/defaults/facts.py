@@ -258,13 +258,14 @@ def told_by_past(steps: Steps) -> Told | None:
     begin = begins[np.searchsorted(begins, np.arange(len(rows)), side="right") - 1]
     kept = np.array([*{each: number for number, each in enumerate(zip(begin, rows, strict=True))}.values()])
     pair, reward = _numbered(rows[number] for number in kept), np.asarray(steps.reward, float)[kept]
+    episode = np.searchsorted(begins, begin[kept])
     left = reward - (np.bincount(pair, reward) / np.bincount(pair))[pair]
     if not np.any(np.abs(left) > ROUNDING * np.abs(reward).max()):
         return None
-    told = [Told("first", _told(left, pair, (rows[begin[number]][0] for number in kept)))]
+    told = [Told("first", _told(left, pair, episode, (rows[begin[number]][0] for number in kept)))]
     for stack in range(2, LONGEST_STACK + 1):
         past = (tuple(rows[max(begin[number], number - stack + 1) : number]) for number in kept)
-        told.append(Told(stack, _told(left, pair, past)))
+        told.append(Told(stack, _told(left, pair, episode, past)))
     best = max(each.share for each in told)
     return next(each for each in told if each.share >= best - SAME) if best >= TOLD else None
 
@@ -311,8 +312,16 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
 
 
-def _told(left: Float[np.ndarray, " rows"], pair: Int[np.ndarray, " rows"], past: Iterable[Any]) -> float:
-    """The share of the squares of what is left that the past tells; 0 if chance may have told as much."""
+def _told(
+    left: Float[np.ndarray, " rows"],
+    pair: Int[np.ndarray, " rows"],
+    episode: Int[np.ndarray, " rows"],
+    past: Iterable[Any],
+) -> float:
+    """The share of the squares of what is left that the past tells; 0 if chance may have told as much.
+
+    Each shuffle has one order of episodes for all pairs, since chance may pay a whole episode more than others.
+    """
     group, random, by_chance = _numbered(zip(pair.tolist(), past, strict=True)), np.random.default_rng(0), list[float]()
     order, shuffled = np.argsort(pair, kind="stable"), np.empty_like(left)
 
@@ -320,7 +329,7 @@ def _told(left: Float[np.ndarray, " rows"], pair: Int[np.ndarray, " rows"], past
         return float(np.sum(np.bincount(group, left) ** 2 / np.bincount(group)))
 
     for _ in range(SHUFFLES):
-        shuffled[order] = left[np.lexsort((random.random(len(left)), pair))]
+        shuffled[order] = left[np.lexsort((random.random(len(left))[episode], pair))]
         by_chance.append(told(shuffled))
     more = told(left) - np.mean(by_chance)
     return float(more / (np.sum(left**2) - np.mean(by_chance))) if more > CLEAR * np.std(by_chance) else 0.0

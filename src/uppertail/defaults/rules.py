@@ -22,7 +22,7 @@ from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder, PixelCounts
-from uppertail.evidence.pixel_counts import SHADE, SMALL, UPDATES
+from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
@@ -192,7 +192,7 @@ def _stack(facts: Facts, draft: Draft) -> Choice | None:
         return None
     if draft.encoding.image_shape is not None or not builder.inspected.is_single:
         return None
-    if any(each is not None for each in (builder.left_out, builder.radius, builder.background)):
+    if builder.left_out or builder.radius is not None or builder.background is not None:
         return None  # they are said of the last observation alone
     told = facts.told_by
     if told is None:
@@ -329,8 +329,8 @@ RULES = (
     Rule(
         "env.stack",
         _stack,
-        "if an environment of Gymnasium is single and shows no images: rewards of steps with equal observations and "
-        "actions; the share of their squared deviations from the mean that the first observation of the episode tells, "
+        "if an environment of Gymnasium is single and shows no images, and a table or a network of numbers learns: "
+        "rewards of steps with equal observations and actions; the share of their squared deviations from the mean that the first observation of the episode tells, "
         f"or the last observations and actions, up to {LONGEST_STACK}, beyond what they tell of shuffled rewards",
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
         "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4",
@@ -428,11 +428,12 @@ RULES = (
         "whether a network learns from images of an environment that is not compiled",
         "`PixelCounts`, so that what was not seen is sought. Other observations have the evidence of their learner, "
         "below, and images of compiled environments have none, since their steps cost less than updates",
-        f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}, lambda "
+        f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}; of images "
+        f"of more than {SIDE} pixels a side, shades of at most as many blocks a side; lambda "
         f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
         f"action, fewer for images of more than {SMALL} pixels",
         "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
-        "the same kinds of rooms, seeds 9100 to 9102: [evidence](evidence.md#in-pictures)",
+        "the same kinds of rooms, seeds 9200 to 9202: [evidence](evidence.md#in-pictures)",
     ),
     Rule(
         "env.levels",

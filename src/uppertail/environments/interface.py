@@ -13,6 +13,8 @@ class Interface(NamedTuple):
 
     reading: Reading
     actions: Actions
+    form: str = "one as the environment gives it"  # of an observation, in words
+    parts: int | None = None  # of the tuple that an observation is, if the past is shown with it
 
     def is_batch(self, observation: Any) -> bool:
         """Whether this is several observations: a list, or an array with one axis more than an observation has."""

@@ -1,6 +1,7 @@
 """Counts of random subsets of pixels: evidence where images never repeat."""
 
 import dataclasses
+import functools
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -22,14 +23,36 @@ from uppertail.types import PyTree, Transition
 CELLS = 1 << 14
 """Places for the contents of each subset."""
 
+SIDE = 16
+"""Blocks along the longer side of an image, at most: of each block, its darkest and its brightest shade count."""
+
 SHADE = 0.5
 """Shades that differ by so much of the brightest pixel are told apart by each subset; nearer ones by fewer."""
+
+
+def blocks(encoding: Encoding, observation: Array) -> Float[Array, " shades"]:
+    """The darkest and the brightest shade of each block of an image; of one pixel, its shade."""
+    pixels, size = encoding.features((), observation), side(encoding)
+    if size == 1:
+        return pixels
+    rows, columns, channels = encoding.image_shape or (1, 1, 1)
+    wide = ((0, -rows % size), (0, -columns % size), (0, 0))
+    image = jnp.pad(pixels.reshape(rows, columns, channels), wide, "edge")
+    image = image.reshape(image.shape[0] // size, size, image.shape[1] // size, size, channels)
+    return jnp.concatenate([jnp.ravel(image.min(axis=(1, 3))), jnp.ravel(image.max(axis=(1, 3)))])
+
+
+def side(encoding: Encoding) -> int:
+    """The pixels of a side of a block."""
+    rows, columns, _ = encoding.image_shape or (1, 1, 1)
+    return -(-max(rows, columns) // SIDE)
 
 
 class PixelEvidence(Evidence):
     """u(s, a), the mean over subsets of lambda / (lambda + n), with n how often a was taken where they looked the same.
 
-    The contents of a subset are hashed. Where each stored transition leads, its hashes are kept beside it.
+    The contents of a subset are hashed; it holds pixels, or of a larger image shades of blocks. Where each stored
+    transition leads, its hashes are kept beside it.
     """
 
     encoding: Encoding = eqx.field(static=True)
@@ -52,7 +75,7 @@ class PixelEvidence(Evidence):
     def cells(self, observation: Array) -> UInt16[Array, " subsets"]:
         """The cell of each subset's contents."""
         offset = (self.weights >> 8).astype(jnp.float32) * 2.0**-24  # where each subset's shades begin (random binning)
-        shades = jnp.floor(self.encoding.features((), observation)[None] / SHADE + offset)
+        shades = jnp.floor(blocks(self.encoding, observation)[None] / SHADE + offset)
         codes = jnp.sum(self.weights * shades.astype(jnp.int32).astype(jnp.uint32), axis=1, dtype=jnp.uint32)
         return (mixed(codes) % CELLS).astype(jnp.uint16)
 
@@ -103,23 +126,25 @@ class PixelCounts(EvidenceBuilder):
     """u(s, a), the mean over random subsets of pixels of lambda / (lambda + n(subset, a)): for images.
 
     n counts how often the action was taken where these pixels were the same. A pixel that flickers makes the subsets
-    new that hold it, and the others still tell what is known.
+    new that hold it, and the others still tell what is known. Larger images enter as blocks, 16 along the longer side,
+    each with its darkest and its brightest shade, so that a subset tells as much as in a small one.
 
     Args:
         prior_count: lambda, above 0: how many visits the wide start counts as.
         subsets: how many there are.
-        chance: that a pixel is in a subset, above 0 and at most 1; 1: each different image is a state.
+        chance: that a pixel is in a subset, or a shade of a block; above 0 and at most 1; 1: each different image is
+            a state, up to 16 x 16 pixels.
 
     Examples:
         >>> ut.PixelCounts(subsets=16).chance
-        0.1
+        0.05
     """
 
     by_row: ClassVar[bool] = True
     greedy_mean: ClassVar[bool] = True
     prior_count: float = traced(0.1)
     subsets: int = 32
-    chance: float = 0.1
+    chance: float = 0.05
 
     def __post_init__(self) -> None:
         settle(self)
@@ -128,7 +153,7 @@ class PixelCounts(EvidenceBuilder):
         if self.subsets < 1:
             raise InputError(f"subsets is {self.subsets}: use a whole number, 1 or more.")
         if not 0 < self.chance <= 1:
-            raise InputError(f"chance is {self.chance}: use a number above 0 and at most 1, for example 0.1.")
+            raise InputError(f"chance is {self.chance}: use a number above 0 and at most 1, for example 0.05.")
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:
         """The larger the image, the fewer updates: so an action takes about as long."""
@@ -144,7 +169,9 @@ class PixelCounts(EvidenceBuilder):
                 f"PixelCounts needs images, but observations enter as {type(encoding).__name__}: leave evidence out."
             )
         weights_key, chosen_key = jax.random.split(key)
-        shape = self.subsets, encoding.num_features
+        rows, columns, channels = encoding.image_shape
+        seen = jax.ShapeDtypeStruct((rows * columns * channels,), jnp.float32)
+        shape = self.subsets, jax.eval_shape(functools.partial(blocks, encoding), seen).shape[0]
         weights = jax.random.bits(weights_key, shape, jnp.uint32) | 1  # odd: no value of a pixel is lost
         weights = jnp.where(jax.random.bernoulli(chosen_key, self.chance, shape), weights, 0)
         visits: Any = jnp.zeros((self.subsets, CELLS, num_actions))

@@ -130,7 +130,7 @@ class Player:
         except InputError:
             raise
         except UNREADABLE as error:
-            shape, wanted = self.interface.reading.shape, "one as the environment gives it, or a list of such"
+            shape, wanted = self.interface.reading.shape, f"{self.interface.form}, or a list of such"
             if shape is not None:
                 wanted = f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")
             raise InputError(
@@ -139,7 +139,9 @@ class Player:
             ) from error
 
     def _one(self, observation: Any) -> np.ndarray:
-        shape = self.interface.reading.shape
+        shape, parts = self.interface.reading.shape, self.interface.parts
+        if parts is not None and not (isinstance(observation, tuple) and len(observation) == parts):
+            raise ValueError(f"it is no tuple of {parts}")  # a hash has a place for everything
         if shape is not None and np.shape(observation) != shape:
             raise ValueError(f"its shape is {np.shape(observation)}")
         array = self.interface.reading.array(observation)

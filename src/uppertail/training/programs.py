@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import functools
 import itertools
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,6 +56,7 @@ class Programs:
         self.began = time.perf_counter()
         self.compile = self.training = 0.0
         self.compilations = 0
+        self._lock, self._compiling, self._since = threading.Lock(), 0, 0.0
 
     def state(self) -> dict[str, float]:
         """The times until now, to which a resumed run adds its own."""
@@ -81,7 +83,7 @@ class Programs:
         but the first `shared` are the same for all of them; those in `donate` may be overwritten. A program that needs
         more memory than there is is refused.
         """
-        began, found = time.perf_counter(), _found_on_disk[0]
+        found = _found_on_disk[0]
         skeleton, numbers = split(parts)
         key = (function, skeleton, static, _kinds(arguments), shared, donate)
         try:
@@ -95,17 +97,30 @@ class Programs:
                 return over_seeds(of_seed, *arguments, shared=shared)
 
             donated = [number + 1 for number in donate]
-            compiled = jax.jit(program, donate_argnums=donated).lower(numbers, *arguments).compile()
+            with self._counted():
+                compiled = jax.jit(program, donate_argnums=donated).lower(numbers, *arguments).compile()
             self.compilations += _found_on_disk[0] == found
         _kept[key] = compiled
         if len(_kept) > MOST:
             _kept.popitem(last=False)
-        self.compile += time.perf_counter() - began
         if (needs := compiled.memory_analysis()) is not None:
             new = needs.temp_size_in_bytes + needs.output_size_in_bytes - needs.alias_size_in_bytes
             require_memory(new, "A step of this run needs", LESS)
         device, *_ = [*jax.tree.leaves(compiled.input_shardings[0]), None]
         return functools.partial(compiled, jax.device_put(numbers, device))
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts what happens within as time for compilation; what threads compile at the same time, once."""
+        with self._lock:
+            self._since = self._since if self._compiling else time.perf_counter()
+            self._compiling += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._compiling -= 1
+                self.compile += 0.0 if self._compiling else time.perf_counter() - self._since
 
     def compiled_later(self, function: Callable[..., Any], parts: Any, **options: Any) -> Callable[..., Any]:
         """The same for the arguments of the first call."""

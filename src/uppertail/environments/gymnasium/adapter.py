@@ -97,6 +97,10 @@ class Stack(Checked):
 
     def __init__(self, env: gymnasium.Env[Any, Any], count: int) -> None:
         super().__init__(env)
+        self.parts, self.form = (
+            count + 1,
+            f"a tuple of the last {count} observations and an array of the actions between them",
+        )
         actions: Any = env.action_space
         self.first_action, self.none, self.count = int(actions.start), int(actions.n), count
         taken = spaces.MultiDiscrete([self.none + 1] * (count - 1))
@@ -117,6 +121,8 @@ class Stack(Checked):
 
 class WithFirst(Checked):
     """Shows the first observation of the episode before each observation."""
+
+    parts, form = 2, "(first, last), each as the environment gives it"
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)

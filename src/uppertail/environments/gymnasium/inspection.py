@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv
 from uppertail.encodings import Pixels, hash_of, one_hot_text
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import sample_allowed
-from uppertail.environments.gymnasium.adapter import Checked
+from uppertail.environments.gymnasium.adapter import Checked, Stack, WithFirst
 from uppertail.environments.gymnasium.tables import read_table
 from uppertail.environments.gymnasium.wrapping import Made, actions_of, time_limit
 from uppertail.environments.interface import Interface
@@ -71,8 +71,9 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
     limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
     actions = actions_of(env, levels)
+    interface = Interface(reading, actions)
     return Inspected(
-        Interface(reading, actions),
+        interface._replace(form=env.form, parts=env.parts) if isinstance(env, Stack | WithFirst) else interface,
         reading.array(space.sample()),
         time_limit(env),
         alone and limits_itself,
