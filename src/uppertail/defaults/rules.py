@@ -331,7 +331,8 @@ RULES = (
         _stack,
         "if an environment of Gymnasium is single and shows no images, and a table or a network of numbers learns: "
         "rewards of steps with equal observations and actions; the share of their squared deviations from the mean "
-        f"that the first observation of the episode tells, or the last observations and actions, up to {LONGEST_STACK}, beyond what they tell of shuffled rewards",
+        "that the first observation of the episode tells, or the last observations and actions, up to "
+        f"{LONGEST_STACK}, beyond what they tell of shuffled rewards",
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
         "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4",
         f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations",
