@@ -2,8 +2,7 @@
 
 The numbers of a run's parts are arguments of its programs, so runs that differ only in these share them. On a CPU, a
 seed alone keeps its weights in the cache, computes only the branches it takes, and learns the same however many seeds
-run beside it, unless these widen a measured range of returns. An accelerator needs large products, so its seeds are
-batched.
+run beside it. An accelerator needs large products, so its seeds are batched.
 """
 
 import contextlib
