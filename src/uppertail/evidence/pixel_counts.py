@@ -169,8 +169,7 @@ class PixelCounts(EvidenceBuilder):
                 f"PixelCounts needs images, but observations enter as {type(encoding).__name__}: leave evidence out."
             )
         weights_key, chosen_key = jax.random.split(key)
-        rows, columns, channels = encoding.image_shape
-        seen = jax.ShapeDtypeStruct((rows * columns * channels,), jnp.float32)
+        seen = jax.ShapeDtypeStruct((encoding.num_features,), jnp.float32)
         shape = self.subsets, jax.eval_shape(functools.partial(blocks, encoding), seen).shape[0]
         weights = jax.random.bits(weights_key, shape, jnp.uint32) | 1  # odd: no value of a pixel is lost
         weights = jnp.where(jax.random.bernoulli(chosen_key, self.chance, shape), weights, 0)

@@ -97,10 +97,8 @@ class Stack(Checked):
 
     def __init__(self, env: gymnasium.Env[Any, Any], count: int) -> None:
         super().__init__(env)
-        self.parts, self.form = (
-            count + 1,
-            f"a tuple of the last {count} observations and an array of the actions between them",
-        )
+        self.parts = count + 1
+        self.form = f"a tuple of the last {count} observations and an array of the actions between them"
         actions: Any = env.action_space
         self.first_action, self.none, self.count = int(actions.start), int(actions.n), count
         taken = spaces.MultiDiscrete([self.none + 1] * (count - 1))

@@ -8,7 +8,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import gymnasium
@@ -129,7 +129,7 @@ class GymnasiumBuilder(PackageBuilder):
             close_quietly(env)
 
     def seen_along(self, seed: int, choose: Callable[[Any, Any], int], least: int, most: int) -> list[Any]:
-        """The first observations of the first episode of this run's evaluation, as the environment gives them.
+        """The first observations of the first episodes of this run's evaluation, as the environment gives them.
 
         Args:
             seed: of the run.
@@ -140,17 +140,21 @@ class GymnasiumBuilder(PackageBuilder):
         found, fixed = list[Any](), self.seed_of_resets(EVALUATION + seed)
         with contextlib.closing(self.make()) as env:
             for number in range(least):
-                if len(found) >= least:
-                    break
-                (observation, info), over = env.reset(seed=episode_seed(EVALUATION + seed, 0, number, fixed)), False
-                while not over and len(found) < most:
-                    found.append(copy.deepcopy(observation))  # many environments reuse their arrays
-                    action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)  # pyright: ignore
-                    for _ in range(self.repeats):
-                        observation, _, *ends, info = env.step(action)
-                        if over := any(ends):
-                            break
+                if len(found) < least:
+                    begin = episode_seed(EVALUATION + seed, 0, number, fixed)
+                    found += itertools.islice(self._episode(env, begin, choose), most - len(found))
         return found
+
+    def _episode(self, env: Any, seed: int | None, choose: Callable[[Any, Any], int]) -> Iterator[Any]:
+        """The observations of an episode in which actions are chosen so; the last one is not among them."""
+        (observation, info), over = env.reset(seed=seed), False
+        while not over:
+            yield copy.deepcopy(observation)  # many environments reuse their arrays
+            action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)
+            for _ in range(self.repeats):
+                observation, _, *ends, info = env.step(action)
+                if over := any(ends):
+                    break
 
     def seed_of_resets(self, seed: int) -> int | None:
         """The seed that every episode of this run, or of its evaluation, is reset with; None: each has its own."""
