@@ -449,7 +449,7 @@ def follow_gymnasium(host: HostEnvironments, name: str, seed: int, steps: int) -
         for row, env in enumerate(theirs):
             after, reward, terminated, truncated, _ = env.step(int(actions[row]) + first_action)
             np.testing.assert_array_equal(step.next_observation[row], flattened(env, after))
-            assert step.reward[row] == np.float32(reward)
+            assert step.reward[row] == reward
             assert (step.terminated[row], step.truncated[row]) == (terminated, truncated and not terminated)
             if terminated or truncated:
                 episodes[row] += 1

@@ -661,7 +661,7 @@ FAULTS = {
     "raises": r"raised RuntimeError: the wheel came off\.$",
     "nan": "gave the reward nan: rewards must be finite numbers",
     "inf": "gave the reward inf: rewards must be finite numbers",
-    "-1e39": "gave the reward -inf: rewards must be finite numbers",
+    "-1e39": r"gave the reward -1e\+39: scale its rewards by a wrapper",
     "2e18": r"gave the reward 2e\+18: scale its rewards by a wrapper",
 }
 
@@ -670,7 +670,6 @@ def failing(fault: str, **where: int) -> Gym:
     return Gym("Testing/Failing-v0", kwargs={"fault": fault, **where}, returns=(0.0, 5.0))
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_environment_that_cannot_go_on_is_named_and_what_was_learned_is_kept(fault: str, tmp_path: Any) -> None:
     """At the 150th step, in the last of its 30 episodes of five steps; two chunks of 64 are done, and one rollout."""

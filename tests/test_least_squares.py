@@ -1,6 +1,7 @@
 """Least squares against plain Python and float64 NumPy."""
 
 import math
+import re
 from typing import Any
 
 import gymnasium
@@ -110,6 +111,18 @@ def test_outcomes_are_added_in_place() -> None:
     compiled = jax.jit(add_all, donate_argnums=0).lower(Outcomes.none(most, most), rows).compile()
     memory: Any = compiled.memory_analysis()
     assert memory.temp_size_in_bytes < most
+
+
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_a_step_of_a_large_table_copies_no_values(stochastic: bool) -> None:
+    """Each copy costs as much as the table is large; one is made for a whole sweep, where loops may be idle."""
+    states, actions = 10_000, 4
+    learner = ut.LeastSquares(stochastic=stochastic).build(agent_of(ut.Gaussian(scale=1.0), OneHot(states)), None)
+    state = jax.eval_shape(lambda: learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), actions))
+    fresh = jax.tree.map(lambda leaf: jnp.zeros(4, leaf.dtype), transitions(1, 0.0))
+    compiled = jax.jit(learner.learn, donate_argnums=1).lower(jax.random.key(0), state, fresh, jnp.zeros((), int))
+    copies = re.findall(rf"= f32\[{states},{actions}(?:,2)?\]\S* copy\(", compiled.compile().as_text() or "")
+    assert len(copies) <= 3  # values, priors and plans of a sweep
 
 
 # Targets, in float64

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -175,8 +176,8 @@ class TableLearner(Learner):
         states, nexts = index(network.encoder, fresh.observation), index(network.encoder, fresh.next_observation)
         pairs = states * network.values.shape[1] + fresh.action
         rows = pairs, nexts, fresh.reward, fresh.terminated
-        (outcomes, novelty, _), _ = jax.lax.scan(recorded, (memory.outcomes, memory.novelty, network.counts), rows)
-        counts = network.counts.at[states, fresh.action].add(1.0)
+        seen = memory.outcomes, memory.novelty, network.counts
+        (outcomes, novelty, counts), _ = jax.lax.scan(recorded, seen, rows)
         total, earlier = jnp.sum(counts), jnp.sum(counts) - pairs.shape[0]
         is_noisy = (memory.noise > 0) | self.stochastic
         again = is_noisy & passes_power(RENEW_AFTER, earlier, total) & bool(self.asked.draws)
@@ -247,30 +248,56 @@ class TableLearner(Learner):
         follows from a pair is certain and leads neither to something unknown nor to an end, its return is its mean.
         """
         (states, actions), outcomes = sweep.priors.shape, memory.outcomes
-        pairs = jnp.arange(states * actions, dtype=jnp.int32).reshape(states, actions)
+        lanes = min(LANES, states * actions)
+
+        def over_seen(part: Callable[[Array, Array, PyTree], PyTree], carry: PyTree) -> PyTree:
+            """Folds over all pairs that were seen, in lanes; a lane without one has the state beyond the last."""
+
+            def lane(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+                place = carry[0] + jnp.arange(lanes)
+                state, action = jnp.divmod(outcomes.order[place], actions)
+                return carry[0] + lanes, part(jnp.where(place < outcomes.pairs, state, states), action, carry[1])
+
+            first = jnp.zeros((), jnp.int32), carry
+            return jax.lax.while_loop(lambda carry: carry[0] < outcomes.pairs, lane, first)[1]
+
+        def following(state: Array, action: Array) -> Int[Array, "..."]:
+            """Where pairs always led so far; beyond the last state: it is unknown, several ones, or an end."""
+            newest = outcomes.newest[state * actions + action]
+            alone = (state < states) & (newest != NONE) & (outcomes.earlier[newest] == NONE)
+            return jnp.where(alone & ~outcomes.terminated[newest], outcomes.next_state[newest], states)
 
         def cut(carry: tuple[Array, Sweep]) -> tuple[Array, Sweep]:
-            sweep, newest = carry[1], outcomes.newest[pairs]
-            alone = (newest != NONE) & (outcomes.earlier[newest] == NONE) & ~outcomes.terminated[newest]
-            following = jnp.where(alone, outcomes.next_state[newest], states)  # beyond the last: not followed
+            sweep = carry[1]
 
-            def idle(chosen: Int[Array, " states"]) -> Bool[Array, "states actions"]:
-                """The pairs from which these choices never lead beyond the last state."""
-                after = jnp.append(jnp.take_along_axis(following, chosen[:, None], axis=1)[:, 0], states)
-                for _ in range(math.ceil(math.log2(states + 1))):
-                    after = after[after]
-                return after[following] != states
+            def chosen(state: Array, _: Array, after: Array) -> Array:
+                """Where the policy, and the best action of each draw, lead."""
+                z: PyTree = jax.vmap(jax.vmap(self.coordinates.distribution))(sweep.values[state])
+                allowed = memory.allowed(state)
+                policy = jax.vmap(lambda z, mask: self.agent.choice(key, z, mask))(z, allowed)
+                best = jnp.argmax(masked(sweep.plans[state], allowed), axis=1)
+                choices = jnp.vstack([policy, best.T])
+                return after.at[:, state].set(following(jnp.broadcast_to(state, choices.shape), choices), mode="drop")
 
-            z: PyTree = jax.vmap(jax.vmap(self.coordinates.distribution))(sweep.values)
-            allowed = memory.allowed()
-            chosen = jax.vmap(lambda z, mask: self.agent.choice(key, z, mask))(z, allowed)
-            mean = jax.vmap(jax.vmap(self.agent.family.mean))(z)
-            certain = jax.vmap(jax.vmap(self.certain))(mean, sweep.values)
-            values = jnp.where(idle(chosen)[:, :, None], certain, sweep.values)
-            best = jnp.argmax(masked(sweep.plans, allowed), axis=1)
-            of_draws = jax.vmap(idle, in_axes=1, out_axes=2)(best)
-            plans = jnp.where(of_draws, mean[:, :, None], sweep.plans)
-            return jnp.zeros((), bool), sweep._replace(values=values, plans=plans)
+            def further(state: Array, _: Array, after: Array) -> Array:
+                """Where at least twice as many steps lead."""
+                return after.at[:, state].set(jnp.take_along_axis(after, after[:, state], axis=1), mode="drop")
+
+            def certain(state: Array, action: Array, sweep: Sweep) -> Sweep:
+                idle = after[:, following(state, action)] != states
+                before, plans = sweep.values[state, action], sweep.plans[state, action]
+                mean = jax.vmap(lambda each: self.agent.family.mean(self.coordinates.distribution(each)))(before)
+                values = jnp.where(idle[0, :, None], jax.vmap(self.certain)(mean, before), before)
+                plans = jnp.where(idle[1:].T, mean[:, None], plans)
+                return sweep._replace(
+                    values=sweep.values.at[state, action].set(values, mode="drop"),
+                    plans=sweep.plans.at[state, action].set(plans, mode="drop"),
+                )
+
+            after = over_seen(chosen, jnp.full((1 + sweep.plans.shape[2], states + 1), states))
+            rounds = math.ceil(math.log2(states + 1))
+            after = jax.lax.fori_loop(0, rounds, lambda _, after: over_seen(further, after), after)
+            return jnp.zeros((), bool), over_seen(certain, sweep)
 
         return jax.lax.while_loop(lambda carry: carry[0], cut, (due, sweep))[1]
 
@@ -402,7 +429,8 @@ class TableLearner(Learner):
             largest = jnp.where(there[:, None], jnp.abs(each) / still, 0.0)
             change = jnp.maximum(change, jnp.max(largest, initial=0.0))
         noisiest = jnp.max(jnp.where(there, sums.squares / jnp.maximum(visits, 1.0), 0.0))
-        rows = jnp.where(there, here[0], sweep.values.shape[0]), here[1]
+        read = change != -1.0  # always: XLA would copy the values if it did not see that they are read before
+        rows = jnp.where(there & read, here[0], sweep.values.shape[0]), here[1]
         return Sweep(
             sweep.values.at[rows].set(values, mode="drop"),
             sweep.plans.at[rows].set(plans, mode="drop"),
@@ -421,8 +449,9 @@ def recorded(
     (pair, next_state, _, terminated), after = row, outcomes.add(*row)
     state, action = jnp.divmod(pair, counts.shape[1])
     is_new = new_to_its_pair(outcomes, after)
-    novelty = novelty.add(counts[state, action], state, next_state, terminated, is_new)
-    return (after, novelty, counts.at[state, action].add(1.0)), None
+    counts = counts.at[jnp.tile(state, 2), jnp.tile(action, 2)].add(0.5)  # one row would be copied: see `written`
+    novelty = novelty.add(counts[state, action] - 1.0, state, next_state, terminated, is_new)
+    return (after, novelty, counts), None
 
 
 def renewed(key: PRNGKeyArray, memory: TableMemory, due: Bool[Array, ""]) -> TableMemory:

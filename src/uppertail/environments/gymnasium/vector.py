@@ -30,7 +30,7 @@ class HostStep(NamedTuple):
     """One step of environments side by side."""
 
     next_observation: np.ndarray  # after the step, also at an episode's end
-    reward: Float[np.ndarray, " envs"]
+    reward: Float[np.ndarray, " envs"]  # as the environments gave it; of 32 bits after `step_host`
     terminated: Bool[np.ndarray, " envs"]
     truncated: Bool[np.ndarray, " envs"]
     observation: np.ndarray  # for the next action: the first of a new episode, if one has ended
@@ -48,7 +48,7 @@ def step_host(host: "HostEnvironments", actions: Int[np.ndarray, " envs"], where
     require_finite(now.next_observation, where)
     if now.observation is not now.next_observation:
         require_finite(now.observation, where)
-    return now
+    return now._replace(reward=now.reward.astype(np.float32))
 
 
 def episode_seed(seed: int, environment: int, episode: int, fixed: int | None = None) -> int:
@@ -132,7 +132,7 @@ class HostEnvironments:
                     next_mask = np.where(ended[:, None], final, next_mask)
             else:
                 observation = self._begin(ended)
-        rewards = np.array(reward, np.float32).reshape(self.num_envs)
+        rewards = np.array(reward, np.float64).reshape(self.num_envs)
         truncated, masks = truncated & ~terminated, (next_mask, self.action_mask)
         return HostStep(next_observation, rewards, terminated.copy(), truncated, observation, real, *masks)
 
