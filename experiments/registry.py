@@ -107,9 +107,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "colosseum": Experiment(
         "Colosseum's communicating tables, 500,000 steps",
-        "chance.__main__ --tasks communicating_* --methods least_squares posterior optimistic_value q_learning "
-        "--seeds 2 --out results/colosseum", ("colosseum/*",), ("chance",), 2.5,
-        again=True, chosen_on=NOTHING, reported_on="0 and 1",
+        "chance.__main__ --tasks communicating_* --methods least_squares optimistic_value q_learning "
+        "--seeds 2 --out results/colosseum", ("colosseum/*",), ("chance",), 1.5,
+        {"colosseum": "chance:colosseum"}, again=True, chosen_on=NOTHING, reported_on="0 and 1",
     ),
     "uncertainties": Experiment(
         "ensembles by gradients, where there is chance", "tasks.uncertainties --out results/uncertainties",
