@@ -105,6 +105,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         "mbie_eb mbie rmax psrl q_learning --out results/chance", ("chance/*",), ("chance",), 0.2,
         {"chance-peers": "chance:peers"}, again=True, chosen_on="100 to 111 (decision 31)", reported_on="0 to 9",
     ),
+    "colosseum": Experiment(
+        "Colosseum's communicating tables, 500,000 steps",
+        "chance.__main__ --tasks communicating_* --methods least_squares optimistic_value q_learning "
+        "--seeds 2 --out results/colosseum", ("colosseum/*",), ("chance",), 1.5,
+        {"colosseum": "chance:colosseum"}, again=True, chosen_on=NOTHING, reported_on="0 and 1",
+    ),
     "uncertainties": Experiment(
         "ensembles by gradients, where there is chance", "tasks.uncertainties --out results/uncertainties",
         ("uncertainties/*",), ("uncertainties",), 0.9, {"uncertain": "uncertainties:uncertain"},

@@ -11,6 +11,8 @@ import scipy.stats
 
 import uppertail as ut
 from experiments.chance.colosseum import COMMUNICATING, ERGODIC, Colosseum, average_reward, two_points
+from experiments.chance.play import measure
+from experiments.chance.tasks import TASKS
 
 KEY = jax.random.key(0)
 
@@ -98,3 +100,12 @@ def test_each_seed_draws_a_layout() -> None:
     tables = jax.jit(jax.vmap(Colosseum("MiniGridEmpty", 3, betas=False, starts=2).build))(jax.random.split(KEY, 16))
     goals = {tuple(np.flatnonzero(rewards.sum(axis=(1, 2)))) for rewards in np.asarray(tables.reward)}
     assert len(goals) > 1 and tables.start_state.shape == (16, 2)
+
+
+@pytest.mark.slow
+def test_little_is_lost_in_a_tenth_of_the_steps() -> None:
+    """README's row: a triangle, a lake, a grid with four directions, a river and a taxi."""
+    for table, most in ((0, 0.13), (3, 0.06), (7, 0.2), (14, 0.05), (19, 0.2)):
+        task = TASKS[f"communicating_{table}"]._replace(steps=50_000)
+        found = measure(task, "least_squares", [7919, 7920], 0.995, {})
+        assert max(found["normalized_regret"]) < most and found["good_seeds"] == 2, (table, found["normalized_regret"])

@@ -12,6 +12,7 @@ JSON file, and what is there already is not run again. --options changes setting
 """
 
 import argparse
+import fnmatch
 import json
 import os
 from pathlib import Path
@@ -41,7 +42,13 @@ def again(stem: str, stored: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Runs what is asked for."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--tasks", nargs="+", choices=TASKS, default=QUICK, metavar="TASK", help=", ".join(TASKS))
+    asked.add_argument(
+        "--tasks",
+        nargs="+",
+        default=QUICK,
+        metavar="TASK",
+        help="names, or patterns such as 'ergodic_*': " + ", ".join(TASKS),
+    )
     asked.add_argument("--methods", nargs="+", choices=[*OURS, *PEERS], default=[*OURS, *PEERS])
     asked.add_argument("--seed", type=int, default=0)
     asked.add_argument("--seeds", type=int, default=10)
@@ -50,8 +57,10 @@ def main() -> None:
     asked.add_argument("--options", type=json.loads, default={}, help="settings of the methods, as JSON")
     asked.add_argument("--out", type=Path, help="a folder for the results")
     given = asked.parse_args()
+    if unknown := [each for each in given.tasks if not fnmatch.filter(TASKS, each)]:
+        asked.error(f"unknown tasks: {', '.join(unknown)}; --help names all")
     print(FORM.format(*HEAD))
-    for name in given.tasks:
+    for name in [name for each in given.tasks for name in fnmatch.filter(TASKS, each)]:
         task = TASKS[name]._replace(steps=given.steps) if given.steps else TASKS[name]
         for method in given.methods:
             path = given.out / f"{name}-{method}.json" if given.out else None

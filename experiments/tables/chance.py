@@ -3,6 +3,7 @@
 import json
 import statistics
 
+from experiments.chance.colosseum import COMMUNICATING
 from experiments.tables.cells import RESULTS, number
 from uppertail.records import median_episode
 
@@ -20,6 +21,10 @@ METHODS = {
 }
 
 
+PUBLISHED = "0.28 (UCRL2)"
+"""The lowest average of those that Colosseum's authors print (docs/chance.md)."""
+
+
 def peers() -> list[list[str]]:
     """What each earned while learning, and when its greedy policy was good for good."""
     rows = [["task", "method", "good at the end", "good from", "return while learning", "share of the best"]]
@@ -35,6 +40,24 @@ def peers() -> list[list[str]]:
                     f"{_digits(statistics.mean(earned))} ± {_digits(error)}",
                     f"{statistics.mean(run['share_while_learning']):.2f}",
                 ])  # fmt: skip
+    return rows
+
+
+def regrets(method: str) -> list[float]:
+    """The normalized regret per step in each of Colosseum's communicating tables; the mean over seeds."""
+    paths = [RESULTS / "colosseum" / f"communicating_{table}-{method}.json" for table in range(len(COMMUNICATING))]
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    return [statistics.mean(run["normalized_regret"]) for run in runs]
+
+
+def colosseum() -> list[list[str]]:
+    """The regrets in all of these tables, and their means."""
+    found = {shown: each for method, shown in METHODS.items() if (each := regrets(method))}
+    rows = [["table", "lazy", *found]]
+    for table, of in enumerate(COMMUNICATING):
+        name = of.kind + f" {of.size}" * (of.kind != "Taxi") + f", {of.rooms} rooms" * (of.kind == "MiniGridRooms")
+        rows.append([name, f"{of.lazy:g}", *(f"{each[table]:.3f}" for each in found.values())])
+    rows.append(["**mean of the 20**", "", *(f"**{statistics.mean(each):.3f}**" for each in found.values())])
     return rows
 
 
