@@ -13,6 +13,8 @@ import uppertail as ut
 from uppertail.defaults import Chance, Facts
 from uppertail.defaults.facts import chance, irrelevant_numbers, repeating, steps_of_an_action, told_by_past
 from uppertail.environments import Steps, random_steps, table_steps
+from uppertail.training.method import Method
+from uppertail.training.run import Run
 
 COUNT, KEY = 2_000, jax.random.key(0)
 
@@ -262,6 +264,48 @@ def test_luck_of_a_whole_episode_is_not_taken_for_what_its_first_observation_tel
         steps = steps_of(here, np.roll(here, -1), np.repeat(random.normal(size=10), 200), random)
         chosen.append(told_by_past(steps._replace(truncated=ends)))
     assert chosen == [None] * 30
+
+
+class Goals(gymnasium.Env[Any, Any]):
+    """A grid of 4 x 4 with a goal that is drawn anew, and a lamp that goes on and off."""
+
+    observation_space: Any = spaces.Dict({"at": spaces.MultiDiscrete([4, 4]), "goal": spaces.Discrete(16)})
+    action_space: Any = spaces.Discrete(4)
+    drawn = True
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.at, self.goal = np.zeros(2, int), int(self.np_random.integers(16)) if self.drawn else 15
+        return {"at": self.at.copy(), "goal": self.goal}, {}
+
+    def step(self, action: Any) -> Any:
+        self.at = np.clip(self.at + ((0, 1), (1, 0), (0, -1), (-1, 0))[int(action)], 0, 3)
+        done = 4 * self.at[0] + self.at[1] == self.goal
+        return {"at": self.at.copy(), "goal": self.goal}, float(done), bool(done), False, {}
+
+
+class Fixed(Goals):
+    drawn = False
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps", "learner", "is_said"),
+    [
+        (Goals, 1_000, None, True),
+        (Goals, 2_000, None, False),
+        (Goals, None, None, False),
+        (Goals, 1_000, ut.GradientDescent(), False),
+        (Fixed, 1_000, None, False),
+    ],
+)
+def test_a_table_that_has_to_learn_each_goal_alone_is_said(kind: Any, steps: Any, learner: Any, is_said: bool) -> None:
+    """1,024 pairs; of the observation, only the goal stays the same in each episode and differs between them."""
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(kind(), 30), id="Goals")
+    run = Run(builder, Method(learner=learner), ut.Settings(seeds=1, steps=steps))
+    run.close()
+    said = [note for note in run.notes if "stays the same in each episode" in note]
+    assert bool(said) == is_said
+    assert all("1,024 pairs of state and action in 1,000 steps. --env.features random" in note for note in said)
 
 
 def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,11 @@ class Facts:
         """The part of the past that tells most of the rewards; None: no part tells enough."""
         return told_by_past(self.steps)
 
+    def has_contexts(self, sizes: tuple[int, ...]) -> bool:
+        """Whether one of the integers of which a state is made stays the same in each episode, and differs between."""
+        here, after = (np.unravel_index(each, sizes) for each in (self.steps.observation, self.steps.next_observation))
+        return any(np.array_equal(one, other) and np.ptp(one) > 0 for one, other in zip(here, after, strict=True))
+
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
         """What followed where the same action was taken in the same observation again."""
         table = self._table()

@@ -142,6 +142,7 @@ class Run:
             *filter(None, [builder.note, *self.notes]),
             *sanity_warnings(self.method, encoding, self.settings.discount),
             *self._beyond_the_limit(),
+            *(self._too_many_pairs(facts) if before is None else []),
         ]
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
@@ -159,6 +160,22 @@ class Run:
         return [
             f"The discount {discount:g} looks {ahead:,.0f} actions ahead, but episodes end after {limit:,}: where "
             f"there is chance, exploring then costs too little to end. Use a smaller one, such as {1 - 1 / limit:.3g}."
+        ]
+
+    def _too_many_pairs(self, facts: Facts) -> list[str]:
+        """A sentence if a table learns more pairs than there are steps, and a network could share what goals share."""
+        builder, seen, steps = self.builder, self.driver.observations, self.settings.steps
+        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not isinstance(seen, States):
+            return []
+        sizes = tuple(size for part in builder.interface.reading.parts for size in part.sizes)
+        pairs, by_table = seen.count * self.driver.num_actions, not self._asked_method.chosen_learner.uses_gradients
+        several = len(sizes) > 1 and math.prod(sizes) == seen.count
+        if not by_table or steps is None or pairs <= steps or not several or not facts.has_contexts(sizes):
+            return []
+        return [
+            "A part of the observation stays the same in each episode, as a goal does, and a table learns each of its "
+            f"values alone: {pairs:,} pairs of state and action in {steps:,} steps. --env.features random: a network "
+            "learns what they share."
         ]
 
     def _fit(self, returns: ReturnRange) -> None:
