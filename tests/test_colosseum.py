@@ -104,7 +104,7 @@ def test_each_seed_draws_a_layout() -> None:
 
 @pytest.mark.slow
 def test_little_is_lost_in_a_tenth_of_the_steps() -> None:
-    """README's row: a triangle, a lake, a grid with four directions, a river and a taxi."""
+    """DeepSea, a lake, a grid with four directions, a river and a taxi, as docs/chance.md has them."""
     for table, most in ((0, 0.13), (3, 0.06), (7, 0.2), (14, 0.05), (19, 0.2)):
         task = TASKS[f"communicating_{table}"]._replace(steps=50_000)
         found = measure(task, "least_squares", [7919, 7920], 0.995, {})

@@ -258,6 +258,32 @@ class Grid(gymnasium.Env[Any, Any]):
         return place, float(place == 15), place == 15, False, {}
 
 
+class Field(gymnasium.Env[Any, Any]):
+    """A field of 21 x 21 from its middle, with 1 a few steps away; no episode comes to its edge in time."""
+
+    observation_space = gymnasium.spaces.Discrete(441)
+    action_space = gymnasium.spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.row = self.column = 10
+        return 220, {}
+
+    def step(self, action: Any) -> Any:
+        down, right = ((0, 1), (1, 0), (0, -1), (-1, 0))[int(action)]
+        self.row, self.column = (min(max(place, 0), 20) for place in (self.row + down, self.column + right))
+        done = (self.row, self.column) == (11, 12)
+        return 21 * self.row + self.column, float(done), done, False, {}
+
+
+def test_what_no_episode_comes_to_in_time_is_not_hoped_for() -> None:
+    """The limit of 6 steps ends each way to the unknown; before, the way to it was taken for ever."""
+    environment = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Field(), 6), id="Field", returns=(0.0, 1.0))
+    result = ut.train(environment, settings=ut.Settings(seeds=1, steps=3_000))
+    assert np.mean(result.record.episodes[0].returns[-20:]) == 1.0
+    assert result.record.greedy_returns == [1.0]
+
+
 @pytest.mark.slow
 def test_a_known_way_does_not_keep_it_from_what_is_unknown() -> None:
     """The mean and the spread follow one action: a loop is never worth both the goal and what is unknown."""

@@ -51,3 +51,15 @@ def test_a_table_leads_to_its_own_states(after: Any) -> None:
 @pytest.mark.parametrize("slippery", [False, True])
 def test_sums_may_be_rounded(slippery: bool) -> None:
     assert FromGymnasium(lambda: FrozenLakeEnv(map_name="8x8", is_slippery=slippery)).compiles
+
+
+@pytest.mark.parametrize(("reward", "compiles"), [(1e18, True), (-1e39, False)])
+def test_rewards_that_32_bits_cannot_square_are_left_to_python(reward: float, compiles: bool) -> None:
+    def make() -> FrozenLakeEnv:
+        env = FrozenLakeEnv(is_slippery=False)
+        env.P[14][2] = [(1.0, 15, reward, True)]
+        return env
+
+    builder = FromGymnasium(make, id="Mine")
+    assert builder.compiles == compiles
+    assert compiles or "its table holds rewards beyond 1e+18" in (builder.note or "")

@@ -3,7 +3,6 @@
 import json
 import statistics
 
-from experiments.chance.colosseum import COMMUNICATING
 from experiments.tables.cells import RESULTS, number
 from uppertail.records import median_episode
 
@@ -19,10 +18,6 @@ METHODS = {
     "psrl": "PSRL",
     "q_learning": "Q-learning",
 }
-
-
-PUBLISHED = "0.28 (UCRL2)"
-"""The lowest average of those that Colosseum's authors print (docs/chance.md)."""
 
 
 def peers() -> list[list[str]]:
@@ -43,22 +38,20 @@ def peers() -> list[list[str]]:
     return rows
 
 
-def regrets(method: str) -> list[float]:
-    """The normalized regret per step in each of Colosseum's communicating tables; the mean over seeds."""
-    paths = [RESULTS / "colosseum" / f"communicating_{table}-{method}.json" for table in range(len(COMMUNICATING))]
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
-    return [statistics.mean(run["normalized_regret"]) for run in runs]
-
-
 def colosseum() -> list[list[str]]:
-    """The regrets in all of these tables, and their means."""
-    found = {shown: each for method, shown in METHODS.items() if (each := regrets(method))}
-    rows = [["table", "lazy", *found]]
-    for table, of in enumerate(COMMUNICATING):
-        name = of.kind + f" {of.size}" * (of.kind != "Taxi") + f", {of.rooms} rooms" * (of.kind == "MiniGridRooms")
-        rows.append([name, f"{of.lazy:g}", *(f"{each[table]:.3f}" for each in found.values())])
-    rows.append(["**mean of the 20**", "", *(f"**{statistics.mean(each):.3f}**" for each in found.values())])
-    return rows
+    """The normalized regret per step in each of Colosseum's communicating tables, and the means over all of them."""
+    shown = {each: METHODS[each] for each in ("least_squares", "optimistic_value", "q_learning")}
+    rows = [["`communicating_N`", "table", "lazy", *shown.values()]]
+    found = list[list[float]]()
+    for each in range(20):
+        paths = [RESULTS / "colosseum" / f"communicating_{each}-{method}.json" for method in shown]
+        runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        found.append([statistics.mean(run["normalized_regret"]) for run in runs])
+        of = runs[0]["env"]
+        name = of["kind"] + f" {of['size']}" * (of["kind"] != "Taxi") + ", plain rewards" * (not of["betas"])
+        rows.append([f"{each}", name, f"{of['lazy']:g}", *(f"{one:.3f}" for one in found[-1])])
+    means = (statistics.mean(each) for each in zip(*found, strict=True))
+    return [*rows, ["mean", "", "", *(f"**{each:.3f}**" for each in means)]]
 
 
 def _digits(value: float) -> str:

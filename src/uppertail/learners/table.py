@@ -59,6 +59,9 @@ CERTAIN = 1e-9
 MOST = 1.0
 """The largest lambda of the spread that noise can lead to."""
 
+ARRIVALS = 3
+"""Arrivals in a state that was never left, after which time is taken to run out there: nothing is hoped for beyond."""
+
 RENEW = 2  # folded into the key of a learning step to renew a draw
 
 
@@ -151,19 +154,21 @@ class TableLearner(Learner):
         errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
         masks = jnp.zeros((states, num_actions), bool) if self.agent.has_masks else None
         outcomes, oldest = Outcomes.none(pairs, most), jnp.zeros((), jnp.int32)
-        memory = TableMemory(outcomes, Novelty.none(states), jnp.zeros(()), jnp.zeros(()), errors, oldest, masks)
+        none, arrivals = jnp.zeros(()), jnp.zeros(states, jnp.int32)
+        memory = TableMemory(outcomes, Novelty.none(states), none, none, errors, oldest, arrivals, masks)
         return LearnerState(network.observe(observations), memory)
 
     def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
         assert isinstance(before, TableLearner)
         network, memory = state
         seen, start = (network.counts > 0)[:, :, None], self.start
+        untried, plans = self.untried(network.counts, memory.arrivals)
 
         def in_this_unit(value: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
             return self.certain(before.agent.family.mean(before.coordinates.distribution(value)), start)
 
-        values = jnp.where(seen, jax.vmap(jax.vmap(in_this_unit))(network.values), start)
-        plans = jnp.where(seen, network.plans, self.bound)
+        values = jnp.where(seen, jax.vmap(jax.vmap(in_this_unit))(network.values), untried[:, None])
+        plans = jnp.where(seen, network.plans, plans[:, None, None])
         network = dataclasses.replace(network, values=values, plans=plans)
         return LearnerState(network, memory._replace(change=jnp.full((), jnp.inf)))
 
@@ -185,17 +190,59 @@ class TableLearner(Learner):
         is_exact = (memory.noise == 0) & (self.exactness < 1)
         due |= (memory.change > 1) & (is_exact | jnp.isinf(memory.change))
         lost = outcomes.pairs > memory.outcomes.pairs  # a pair that was seen first has lost its wide start
+        places, goes_on = jnp.concatenate([states, nexts]), (~fresh.terminated).astype(jnp.int32)
+        arrivals = memory.arrivals.at[nexts].add(goes_on)
+        tables, turned = self.hoped_for(network, places, (memory.arrivals, arrivals), counts)
+        lost, due = lost | turned, due | turned
         masks = memory.masks
         if masks is not None:
             masks = masks.at[nexts].max(fresh.next_action_mask)
-        memory = memory._replace(outcomes=outcomes, novelty=novelty.estimated(), masks=masks)
+        memory = memory._replace(outcomes=outcomes, novelty=novelty.estimated(), arrivals=arrivals, masks=masks)
         memory = renewed(jax.random.fold_in(key, RENEW), memory, again)
-        tables = network.values, network.plans, network.priors
-        before = Sweep(*tables, memory.noise, memory.change, jnp.zeros((), jnp.int32))
+        before = Sweep(*tables, network.priors, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due, lost)
         network = dataclasses.replace(network, counts=counts, replaced=outcomes.replaced, **swept.tables)
         memory = memory._replace(noise=swept.noise, change=swept.change)
         return LearnerState(network, memory), Metrics.of_sweeps(swept.change, swept.number)
+
+    def untried(
+        self, counts: Float[Array, "states actions"], arrivals: Int[Array, " states"]
+    ) -> tuple[Float[Array, "states outputs"], Float[Array, " states"]]:
+        """The coordinates of pairs that were not tried, by their states, and their values in each draw: the wide start.
+
+        Where time runs out, it has no spread. No episode gets beyond such a state, so it would be hoped for for ever.
+        """
+        out, start = (arrivals >= ARRIVALS) & (jnp.sum(counts, axis=1) == 0) & (not self.stochastic), self.start
+        mean = self.agent.family.mean(self.coordinates.distribution(start))
+        return jnp.where(out[:, None], self.certain(mean, start)[None], start[None]), jnp.where(out, mean, self.bound)
+
+    def hoped_for(
+        self,
+        network: TableReturns,
+        places: Int[Array, " places"],
+        arrivals: tuple[Int[Array, " states"], Int[Array, " states"]],
+        counts: Float[Array, "states actions"],
+    ) -> tuple[tuple[Array, Array], Bool[Array, ""]]:
+        """Values and plans after what is hoped for at some places has changed, and whether it has.
+
+        Args:
+            network: before the rollout.
+            places: the states that it left, and as many in which it arrived.
+            arrivals: before it and after it.
+            counts: visits of pairs after it.
+        """
+        tables = network.values, network.plans
+        if self.stochastic:
+            return tables, jnp.zeros((), bool)
+        was, now = ((each[places] >= ARRIVALS) for each in arrivals)
+        visits = jnp.sum(counts[places], axis=1).astype(jnp.int32)
+        fresh = jnp.sum(places[:, None] == places[None, : places.shape[0] // 2], axis=1)  # of these visits
+        values, plans = self.untried(counts[places], arrivals[1][places])
+        columns = jnp.broadcast_to(jnp.arange(counts.shape[1])[None], (places.shape[0], counts.shape[1]))
+        rows = jnp.where(counts[places] == 0, places[:, None], counts.shape[0])  # those that were tried stay
+        values = tables[0].at[rows, columns].set(values[:, None], mode="drop")
+        plans = tables[1].at[rows, columns].set(plans[:, None, None], mode="drop")
+        return (values, plans), jnp.any((was & (visits == fresh)) != (now & (visits == 0)))
 
     def solve(
         self,
@@ -449,7 +496,8 @@ def recorded(
     (pair, next_state, _, terminated), after = row, outcomes.add(*row)
     state, action = jnp.divmod(pair, counts.shape[1])
     is_new = new_to_its_pair(outcomes, after)
-    counts = counts.at[jnp.tile(state, 2), jnp.tile(action, 2)].add(0.5)  # one row would be copied: see `written`
+    # a single row would be written into a copy, as `replay.base.written` says
+    counts = counts.at[jnp.tile(state, 2), jnp.tile(action, 2)].add(jnp.array([1.0, 0.0]))
     novelty = novelty.add(counts[state, action] - 1.0, state, next_state, terminated, is_new)
     return (after, novelty, counts), None
 

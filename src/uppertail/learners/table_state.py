@@ -58,6 +58,7 @@ class TableMemory(NamedTuple):
     change: Float[Array, ""]  # above 1: sweeps have to go on
     errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors
     oldest: Int[Array, ""]  # the draw that is renewed next
+    arrivals: Int[Array, " states"]  # transitions that led there, and did not terminate
     masks: ActionMask = None  # [states, actions]: what was allowed where a transition led; nothing where none did
 
     def allowed(self, states: Int[Array, "*batch"] | slice = slice(None)) -> ActionMask:

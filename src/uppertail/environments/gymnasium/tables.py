@@ -13,7 +13,7 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import mask_of
 from uppertail.environments.gymnasium.adapter import Unmasked
 from uppertail.environments.gymnasium.wrapping import time_limit, wrappers_of
-from uppertail.environments.packages import described
+from uppertail.environments.packages import LARGEST, described
 
 NO_LIMIT = 2**31 - 1  # the time limit of an environment that has none
 CHECKED_STEPS, CHECKED_STARTS = 500, 20  # random steps, and first states, that are compared with the table
@@ -94,6 +94,8 @@ def _wrong_numbers(bare: Any, entries: Float[np.ndarray, "states actions outcome
             return f"its table is one of {count} states or actions, and its space {space}"
     if not np.isfinite(entries).all():
         return "its table holds numbers that are not finite"
+    if (np.abs(entries[..., 2]) > LARGEST).any():
+        return f"its table holds rewards beyond {LARGEST:g}"
     for state, action in np.argwhere(~_sum_to_1(entries[..., 0])).tolist():
         return f"the probabilities of its table from state {state} by action {action} {MUST}"
     strange = ~np.isin(entries[..., 1], np.arange(len(entries)))
