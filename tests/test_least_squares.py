@@ -258,6 +258,31 @@ class Grid(gymnasium.Env[Any, Any]):
         return place, float(place == 15), place == 15, False, {}
 
 
+def test_a_state_that_is_left_after_all_is_hoped_for_again() -> None:
+    """State 0 leads to 1, where three episodes end without an end; then 1 is left by one of its actions."""
+    learner: Any = ut.LeastSquares(stochastic=False).build(agent_of(ut.Gaussian(scale=1.0), OneHot(STATES)), None)
+    state = learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), ACTIONS)
+
+    def after(state: Any, at: int, to: int) -> tuple[Any, np.ndarray]:
+        """The state of the learner after one transition by action 0, and the spread of all actions in state 1."""
+        here, there = (jnp.full(1, each, jnp.int32) for each in (at, to))
+        fresh = Transition(
+            here, jnp.zeros(1, jnp.int32), jnp.zeros(1), jnp.zeros(1, bool), there, jnp.full(1, POLICY_CHOICE)
+        )
+        state, _ = learner.learn(jax.random.key(1), state, fresh, jnp.asarray(0))
+        return state, moments(learner.agent.family, np.asarray(state.network.values[1]))[1]
+
+    wide = moments(learner.agent.family, np.asarray(learner.start))[1]
+    for arrivals in range(1, 4):
+        state, spread = after(state, 0, 1)
+        np.testing.assert_allclose(spread, 0.0 if arrivals == 3 else wide, atol=2e-4)
+    bound = moments(learner.agent.family, np.asarray(state.network.values[0, 0]))[1]
+    assert bound < 0.01  # what leads there is worth no more
+    state, spread = after(state, 1, 2)
+    np.testing.assert_allclose(spread[1:], wide)
+    assert moments(learner.agent.family, np.asarray(state.network.values[0, 0]))[1] > 0.5 * wide
+
+
 class Field(gymnasium.Env[Any, Any]):
     """A field of 21 x 21 from its middle, with 1 a few steps away; no episode comes to its edge in time."""
 

@@ -192,8 +192,7 @@ class TableLearner(Learner):
         lost = outcomes.pairs > memory.outcomes.pairs  # a pair that was seen first has lost its wide start
         places, goes_on = jnp.concatenate([states, nexts]), (~fresh.terminated).astype(jnp.int32)
         arrivals = memory.arrivals.at[nexts].add(goes_on)
-        tables, turned = self.hoped_for(network, places, (memory.arrivals, arrivals), counts)
-        lost, due = lost | turned, due | turned
+        tables = self.hoped_for(network, places, arrivals, counts)
         masks = memory.masks
         if masks is not None:
             masks = masks.at[nexts].max(fresh.next_action_mask)
@@ -220,29 +219,19 @@ class TableLearner(Learner):
         self,
         network: TableReturns,
         places: Int[Array, " places"],
-        arrivals: tuple[Int[Array, " states"], Int[Array, " states"]],
+        arrivals: Int[Array, " states"],
         counts: Float[Array, "states actions"],
-    ) -> tuple[tuple[Array, Array], Bool[Array, ""]]:
-        """Values and plans after what is hoped for at some places has changed, and whether it has.
-
-        Args:
-            network: before the rollout.
-            places: the states that it left, and as many in which it arrived.
-            arrivals: before it and after it.
-            counts: visits of pairs after it.
-        """
-        tables = network.values, network.plans
+    ) -> tuple[Float[Array, "states actions outputs"], Float[Array, "states actions draws"]]:
+        """Values and plans, in which pairs of these places that were not tried are worth what is hoped for now."""
         if self.stochastic:
-            return tables, jnp.zeros((), bool)
-        was, now = ((each[places] >= ARRIVALS) for each in arrivals)
-        visits = jnp.sum(counts[places], axis=1).astype(jnp.int32)
-        fresh = jnp.sum(places[:, None] == places[None, : places.shape[0] // 2], axis=1)  # of these visits
-        values, plans = self.untried(counts[places], arrivals[1][places])
+            return network.values, network.plans
+        values, plans = self.untried(counts[places], arrivals[places])
         columns = jnp.broadcast_to(jnp.arange(counts.shape[1])[None], (places.shape[0], counts.shape[1]))
         rows = jnp.where(counts[places] == 0, places[:, None], counts.shape[0])  # those that were tried stay
-        values = tables[0].at[rows, columns].set(values[:, None], mode="drop")
-        plans = tables[1].at[rows, columns].set(plans[:, None, None], mode="drop")
-        return (values, plans), jnp.any((was & (visits == fresh)) != (now & (visits == 0)))
+        return (
+            network.values.at[rows, columns].set(values[:, None], mode="drop"),
+            network.plans.at[rows, columns].set(plans[:, None, None], mode="drop"),
+        )
 
     def solve(
         self,
