@@ -22,6 +22,7 @@ from uppertail.errors import InputError
 from uppertail.learners import table
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MOST, NOISE_COUNT
+from uppertail.policies import Greedy
 from uppertail.types import POLICY_CHOICE, Transition
 
 STATES, ACTIONS, DISCOUNT, BONUS = 4, 2, 0.6, 1.0
@@ -307,6 +308,9 @@ def test_what_no_episode_comes_to_in_time_is_not_hoped_for() -> None:
     result = ut.train(environment, settings=ut.Settings(seeds=1, steps=3_000))
     assert np.mean(result.record.episodes[0].returns[-20:]) == 1.0
     assert result.record.greedy_returns == [1.0]
+    words = r"of seed 0 returned 1, but none of its last \d+ came near, nor does its greedy policy \(0\)"
+    with pytest.warns(UserWarning, match=words):  # one value keeps its optimism
+        ut.train(environment, ut.PointMass(start=2.63), Greedy(), ut.Settings(seeds=1, steps=3_000))
 
 
 @pytest.mark.slow

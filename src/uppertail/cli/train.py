@@ -234,7 +234,7 @@ def train(
             goes_on = "" if error.result.record.diverged else on
             raise InputError(f"{error} What was learned until then is in {folder}{goes_on}.") from error
         _write(folder, result, label)
-    for remark in run.remarks(result.networks):
+    for remark in run.remarks(result):
         complain(remark)
     if result.record.interrupted and not quiet:
         print(f"Interrupted: what was learned until now is kept{on}.", file=sys.stderr)

@@ -53,6 +53,7 @@ UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
+GIVEN_UP = 50  # episodes without a return that was seen before
 ROUNDED = 1e-3  # how far a learned mean may be beyond the range of returns, in ranges
 
 
@@ -333,10 +334,24 @@ class Run:
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)
 
-    def remarks(self, networks: Network) -> list[str]:
+    def remarks(self, result: TrainingResult) -> list[str]:
         """Sentences for the user at the end."""
-        found = networks.remark(), self.driver.remark, self._beyond_what_was_given(), self._endless()
-        return [*filter(None, found)]
+        learned, beyond = result.networks.remark(), self._beyond_what_was_given()
+        return [*filter(None, (learned, self.driver.remark, beyond, self._endless(), self._given_up(result)))]
+
+    def _given_up(self, result: TrainingResult) -> str | None:
+        """A sentence if a seed once earned what neither its later episodes nor its greedy policy came near to."""
+        record = result.record
+        for seed, each, greedy in zip(result.seeds, record.episodes, record.greedy_returns, strict=True):
+            returns, later = each.returns, each.returns[len(each.returns) // 2 :]
+            if len(later) >= GIVEN_UP and max(later.max(), greedy) < (returns.max() + returns.min()) / 2:
+                return (
+                    f"Episode {returns.argmax() + 1:,} of seed {seed} returned {returns.max():.4g}, but none of its "
+                    f"last {len(later):,} came near, nor does its greedy policy ({greedy:.4g}). It may seek what no "
+                    "episode comes to in time: try a longer time limit (--env.max_episode_steps), or a smaller "
+                    "--discount."
+                )
+        return None
 
     def _endless(self) -> str | None:
         """A sentence if no episode ended."""

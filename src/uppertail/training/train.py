@@ -127,7 +127,7 @@ def train(
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints, learned)
     if asked.is_set():
         raise TrainingInterrupted(result)
-    for remark in run.remarks(result.networks):
+    for remark in run.remarks(result):
         warnings.warn(remark, stacklevel=2)
     return result
 
