@@ -267,7 +267,7 @@ def test_luck_of_a_whole_episode_is_not_taken_for_what_its_first_observation_tel
 
 
 class Goals(gymnasium.Env[Any, Any]):
-    """A grid of 4 x 4 with a goal that is drawn anew, and a lamp that goes on and off."""
+    """A grid of 4 x 4 with a goal that is drawn anew."""
 
     observation_space: Any = spaces.Dict({"at": spaces.MultiDiscrete([4, 4]), "goal": spaces.Discrete(16)})
     action_space: Any = spaces.Discrete(4)

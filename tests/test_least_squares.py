@@ -242,21 +242,25 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
 
 
 class Grid(gymnasium.Env[Any, Any]):
-    """Walks on a 4 x 4 grid to the opposite corner; every place can be reached again, so policies can loop."""
+    """Walks on a grid to a goal; every place can be reached again, so policies can loop."""
 
-    observation_space = gymnasium.spaces.Discrete(16)
     action_space = gymnasium.spaces.Discrete(4)
+
+    def __init__(self, size: int, begin: int, goal: int) -> None:
+        self.observation_space = gymnasium.spaces.Discrete(size**2)
+        self.size, self.begin, self.goal = size, begin, goal
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
-        self.row = self.column = 0
-        return 0, {}
+        self.row, self.column = divmod(self.begin, self.size)
+        return self.begin, {}
 
     def step(self, action: Any) -> Any:
         down, right = ((0, 1), (1, 0), (0, -1), (-1, 0))[int(action)]
-        self.row, self.column = (min(max(place, 0), 3) for place in (self.row + down, self.column + right))
-        place = 4 * self.row + self.column
-        return place, float(place == 15), place == 15, False, {}
+        last = self.size - 1
+        self.row, self.column = (min(max(place, 0), last) for place in (self.row + down, self.column + right))
+        place = self.size * self.row + self.column
+        return place, float(place == self.goal), place == self.goal, False, {}
 
 
 def test_a_state_that_is_left_after_all_is_hoped_for_again() -> None:
@@ -284,27 +288,14 @@ def test_a_state_that_is_left_after_all_is_hoped_for_again() -> None:
     assert moments(learner.agent.family, np.asarray(state.network.values[0, 0]))[1] > 0.5 * wide
 
 
-class Field(gymnasium.Env[Any, Any]):
-    """A field of 21 x 21 from its middle, with 1 a few steps away; no episode comes to its edge in time."""
-
-    observation_space = gymnasium.spaces.Discrete(441)
-    action_space = gymnasium.spaces.Discrete(4)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.row = self.column = 10
-        return 220, {}
-
-    def step(self, action: Any) -> Any:
-        down, right = ((0, 1), (1, 0), (0, -1), (-1, 0))[int(action)]
-        self.row, self.column = (min(max(place, 0), 20) for place in (self.row + down, self.column + right))
-        done = (self.row, self.column) == (11, 12)
-        return 21 * self.row + self.column, float(done), done, False, {}
-
-
 def test_what_no_episode_comes_to_in_time_is_not_hoped_for() -> None:
-    """The limit of 6 steps ends each way to the unknown; before, the way to it was taken for ever."""
-    environment = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Field(), 6), id="Field", returns=(0.0, 1.0))
+    """From the middle of a field of 21 x 21, with 1 a few steps away, no episode comes to the edge in 6 steps.
+
+    The limit ends each way to the unknown; before, the way to it was taken for ever.
+    """
+    environment = ut.FromGymnasium(
+        lambda: gymnasium.wrappers.TimeLimit(Grid(21, 220, 243), 6), id="Field", returns=(0.0, 1.0)
+    )
     result = ut.train(environment, settings=ut.Settings(seeds=1, steps=3_000))
     assert np.mean(result.record.episodes[0].returns[-20:]) == 1.0
     assert result.record.greedy_returns == [1.0]
@@ -316,7 +307,7 @@ def test_what_no_episode_comes_to_in_time_is_not_hoped_for() -> None:
 @pytest.mark.slow
 def test_a_known_way_does_not_keep_it_from_what_is_unknown() -> None:
     """The mean and the spread follow one action: a loop is never worth both the goal and what is unknown."""
-    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Grid(), 50), id="Grid", success=1.0)
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Grid(4, 0, 15), 50), id="Grid", success=1.0)
     result = ut.train(builder, settings=ut.Settings(seeds=3, episodes=60))
     for each in result.record.episodes:
         assert each.returns[30:].mean() == 1.0 and np.median(each.lengths[50:]) == 6

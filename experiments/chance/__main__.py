@@ -13,6 +13,7 @@ JSON file, and what is there already is not run again. --options changes setting
 
 import argparse
 import fnmatch
+import itertools
 import json
 import os
 from pathlib import Path
@@ -57,10 +58,11 @@ def main() -> None:
     asked.add_argument("--options", type=json.loads, default={}, help="settings of the methods, as JSON")
     asked.add_argument("--out", type=Path, help="a folder for the results")
     given = asked.parse_args()
-    if unknown := [each for each in given.tasks if not fnmatch.filter(TASKS, each)]:
+    found = {each: fnmatch.filter(TASKS, each) for each in given.tasks}
+    if unknown := [each for each, names in found.items() if not names]:
         asked.error(f"unknown tasks: {', '.join(unknown)}; --help names all")
     print(FORM.format(*HEAD))
-    for name in [name for each in given.tasks for name in fnmatch.filter(TASKS, each)]:
+    for name in itertools.chain(*found.values()):
         task = TASKS[name]._replace(steps=given.steps) if given.steps else TASKS[name]
         for method in given.methods:
             path = given.out / f"{name}-{method}.json" if given.out else None

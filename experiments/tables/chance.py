@@ -1,9 +1,8 @@
 """Our learners and published methods on tables with chance."""
 
-import json
 import statistics
 
-from experiments.tables.cells import RESULTS, number
+from experiments.tables.cells import RESULTS, number, read
 from uppertail.records import median_episode
 
 TASKS = {"jackpot": "Jackpot", "door": "Door", "river_swim": "RiverSwim", "six_arms": "SixArms"}
@@ -25,8 +24,8 @@ def peers() -> list[list[str]]:
     rows = [["task", "method", "good at the end", "good from", "return while learning", "share of the best"]]
     for task, name in TASKS.items():
         for method, shown in METHODS.items():
-            if (path := RESULTS / "chance" / f"{task}-{method}.json").exists():
-                run = json.loads(path.read_text(encoding="utf-8"))
+            if (RESULTS / (file := f"chance/{task}-{method}.json")).exists():
+                run = read(file)
                 earned, good = run["return_while_learning"], f"{run['good_seeds']} of {run['seeds']}"
                 of = "episode" if min(run["episodes"]) > 1 else "step"  # one that never ends is one episode
                 first, error = median_episode(run[f"good_from_{of}"]), statistics.stdev(earned) / len(earned) ** 0.5
@@ -44,8 +43,7 @@ def colosseum() -> list[list[str]]:
     rows = [["`communicating_N`", "table", "lazy", *shown.values()]]
     found = list[list[float]]()
     for each in range(20):
-        paths = [RESULTS / "colosseum" / f"communicating_{each}-{method}.json" for method in shown]
-        runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        runs = [read(f"colosseum/communicating_{each}-{method}.json") for method in shown]
         found.append([statistics.mean(run["normalized_regret"]) for run in runs])
         of = runs[0]["env"]
         name = of["kind"] + f" {of['size']}" * (of["kind"] != "Taxi") + ", plain rewards" * (not of["betas"])

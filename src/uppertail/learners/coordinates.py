@@ -49,3 +49,7 @@ class Coordinates:
     def distribution(self, vector: Float[Array, " outputs"]) -> PyTree:
         """The valid distribution nearest to these coordinates."""
         return self.family.from_coordinates(self.roots(vector))
+
+    def mean(self, vector: Float[Array, " outputs"]) -> Float[Array, ""]:
+        """The mean of that distribution, in units of return."""
+        return self.family.mean(self.distribution(vector))

@@ -165,7 +165,7 @@ class TableLearner(Learner):
         untried, plans = self.untried(network.counts, memory.arrivals)
 
         def in_this_unit(value: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
-            return self.certain(before.agent.family.mean(before.coordinates.distribution(value)), start)
+            return self.certain(before.coordinates.mean(value), start)
 
         values = jnp.where(seen, jax.vmap(jax.vmap(in_this_unit))(network.values), untried[:, None])
         plans = jnp.where(seen, network.plans, plans[:, None, None])
@@ -192,7 +192,7 @@ class TableLearner(Learner):
         lost = outcomes.pairs > memory.outcomes.pairs  # a pair that was seen first has lost its wide start
         places, goes_on = jnp.concatenate([states, nexts]), (~fresh.terminated).astype(jnp.int32)
         arrivals = memory.arrivals.at[nexts].add(goes_on)
-        tables = self.hoped_for(network, places, arrivals, counts)
+        tables = self.hoped_for(network, places, counts, arrivals)
         masks = memory.masks
         if masks is not None:
             masks = masks.at[nexts].max(fresh.next_action_mask)
@@ -212,15 +212,15 @@ class TableLearner(Learner):
         Where time runs out, it has no spread. No episode gets beyond such a state, so it would be hoped for for ever.
         """
         out, start = (arrivals >= ARRIVALS) & (jnp.sum(counts, axis=1) == 0) & (not self.stochastic), self.start
-        mean = self.agent.family.mean(self.coordinates.distribution(start))
+        mean = self.coordinates.mean(start)
         return jnp.where(out[:, None], self.certain(mean, start)[None], start[None]), jnp.where(out, mean, self.bound)
 
     def hoped_for(
         self,
         network: TableReturns,
         places: Int[Array, " places"],
-        arrivals: Int[Array, " states"],
         counts: Float[Array, "states actions"],
+        arrivals: Int[Array, " states"],
     ) -> tuple[Float[Array, "states actions outputs"], Float[Array, "states actions draws"]]:
         """Values and plans, in which pairs of these places that were not tried are worth what is hoped for now."""
         if self.stochastic:
@@ -319,10 +319,11 @@ class TableLearner(Learner):
                 """Where at least twice as many steps lead."""
                 return after.at[:, state].set(jnp.take_along_axis(after, after[:, state], axis=1), mode="drop")
 
-            def certain(state: Array, action: Array, sweep: Sweep) -> Sweep:
+            def narrowed(state: Array, action: Array, sweep: Sweep) -> Sweep:
+                """The values, with no spread where the pair is idle."""
                 idle = after[:, following(state, action)] != states
                 before, plans = sweep.values[state, action], sweep.plans[state, action]
-                mean = jax.vmap(lambda each: self.agent.family.mean(self.coordinates.distribution(each)))(before)
+                mean = jax.vmap(self.coordinates.mean)(before)
                 values = jnp.where(idle[0, :, None], jax.vmap(self.certain)(mean, before), before)
                 plans = jnp.where(idle[1:].T, mean[:, None], plans)
                 return sweep._replace(
@@ -333,7 +334,7 @@ class TableLearner(Learner):
             after = over_seen(chosen, jnp.full((1 + sweep.plans.shape[2], states + 1), states))
             rounds = math.ceil(math.log2(states + 1))
             after = jax.lax.fori_loop(0, rounds, lambda _, after: over_seen(further, after), after)
-            return jnp.zeros((), bool), over_seen(certain, sweep)
+            return jnp.zeros((), bool), over_seen(narrowed, sweep)
 
         return jax.lax.while_loop(lambda carry: carry[0], cut, (due, sweep))[1]
 
@@ -395,7 +396,7 @@ class TableLearner(Learner):
         terminated, after = outcomes.terminated[slots], outcomes.next_state[slots]
         allowed = memory.allowed(after)
         targets = self.targets(key, sweep.values[after], reward, terminated, allowed)
-        mean = jax.vmap(lambda each: self.agent.family.mean(self.coordinates.distribution(each)))(targets)
+        mean = jax.vmap(self.coordinates.mean)(targets)
         best = jnp.where(terminated[:, None], 0.0, jnp.max(masked(sweep.plans[after], allowed), axis=1))
         plans = reward[:, None] + self.agent.discount * best
         both, error = sums.visits + visits, mean - sums.mean

@@ -53,7 +53,7 @@ UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
-GIVEN_UP = 50  # episodes without a return that was seen before
+GIVEN_UP = 50  # episodes at the end, at least, in which a return that was seen before has to be missed
 ROUNDED = 1e-3  # how far a learned mean may be beyond the range of returns, in ranges
 
 
@@ -433,7 +433,7 @@ def _start_moments(family: Any, network: Network, observation: Array, mask: Acti
 def _best_mean(family: Any, network: Network) -> Array:
     """The highest mean return of any state and action of a table that was tried."""
     assert isinstance(network, TableReturns)
-    mean = jax.vmap(jax.vmap(lambda each: family.mean(Coordinates(family).distribution(each))))(network.values)
+    mean = jax.vmap(jax.vmap(Coordinates(family).mean))(network.values)
     return jnp.max(jnp.where(network.counts > 0, mean, -jnp.inf))
 
 
