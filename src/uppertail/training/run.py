@@ -42,7 +42,7 @@ from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
-from uppertail.training.programs import Programs, rows_of
+from uppertail.training.programs import Programs, jitted, rows_of
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
@@ -329,7 +329,7 @@ class Run:
         tables, first = self.driver.environments, self.driver.first
         fits = fits_table(tables)
         capture = Capture(self.loop, fits, all_states=fits, count=tables.num_states if fits else 1)
-        found = jax.jit(jax.vmap(capture.of_network))((None, first), networks)
+        found = jitted(jax.vmap(capture.of_network))((None, first), networks)
         when = {"step": np.full((1, len(episodes)), steps), "episode": np.array([episodes])}
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)
