@@ -19,29 +19,33 @@ from uppertail.records import RunRecord
 from uppertail.training.process import hardware
 
 
-def table(**settings: Any) -> RunRecord:
-    return ut.train(ut.Chain(100), **settings).record
-
-
-def network(**settings: Any) -> RunRecord:
-    return ut.train(ut.Chain(100), learner=ut.GradientDescent(), **settings).record
-
-
-def images(**settings: Any) -> RunRecord:
+def of_images(**settings: Any) -> RunRecord:
+    """A network by gradient descent from images of a compiled environment."""
     return ut.train(ut.Gymnax("Breakout-MinAtar"), **settings).record
 
 
-def host(**settings: Any) -> RunRecord:
+def of_network(**settings: Any) -> RunRecord:
+    """A network beside counts."""
+    return ut.train(ut.Chain(100), learner=ut.GradientDescent(), **settings).record
+
+
+def of_table(**settings: Any) -> RunRecord:
+    """Least squares."""
+    return ut.train(ut.Chain(100), **settings).record
+
+
+def of_host(**settings: Any) -> RunRecord:
+    """A network beside kernel counts, where Python steps."""
     return ut.train("CartPole-v1", **settings).record
 
 
 TASKS: dict[str, tuple[Callable[..., RunRecord], int, tuple[int, ...]]] = {
-    "images": (images, 20_000, (10, 1, 100)),
-    "network": (network, 20_000, (10, 1, 100)),
-    "table": (table, 20_000, (10, 1)),
-    "host": (host, 2_000, (1,)),
+    "images": (of_images, 20_000, (10, 1, 100)),
+    "network": (of_network, 20_000, (10, 1, 100)),
+    "table": (of_table, 20_000, (10, 1)),
+    "host": (of_host, 2_000, (1,)),
 }
-"""What is trained, by how many steps, and for how many seeds."""
+"""What is trained, for how many steps of each seed, and with how many seeds."""
 
 
 def name_of(device: Any) -> str:
@@ -56,8 +60,9 @@ def main() -> None:
     """Runs what is asked for and not in the file yet."""
     asked, device = options(__doc__, "results/accelerator.json", task=TASKS), jax.devices()[0]
     rows = json.loads(asked.out.read_text(encoding="utf-8"))["rows"] if asked.out.exists() else []
-    for task, seeds in [(task, seeds) for task in asked.task for seeds in TASKS[task][2]]:
-        if any((row["task"], row["seeds"], row["platform"]) == (task, seeds, device.platform) for row in rows):
+    there = [(row["task"], row["seeds"], row["platform"]) for row in rows]
+    for task, seeds in [(task, seeds) for task, (_, _, counts) in TASKS.items() for seeds in counts]:
+        if task not in asked.task or (task, seeds, device.platform) in there:
             continue
         run, steps, _ = TASKS[task]
         found = run(seeds=seeds, steps=steps, episodes=10**7).summary()

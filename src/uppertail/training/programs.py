@@ -279,6 +279,11 @@ def _is_of_keys(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
+def on_accelerator() -> bool:
+    """Whether runs are on a GPU, say."""
+    return jax.local_devices()[0].platform not in ALONE
+
+
 def over_seeds(function: Callable[..., Any], *arguments: PyTree, shared: int = 0) -> PyTree:
     """Applies a function of one seed to arrays with a leading axis of seeds; a single seed on a CPU is not batched.
 
@@ -286,7 +291,7 @@ def over_seeds(function: Callable[..., Any], *arguments: PyTree, shared: int = 0
     """
     function = functools.partial(function, *arguments[:shared])
     own = arguments[shared:]
-    if jax.tree.leaves(own)[0].shape[0] > 1 or jax.local_devices()[0].platform not in ALONE:
+    if jax.tree.leaves(own)[0].shape[0] > 1 or on_accelerator():
         return jax.vmap(function)(*own)
     results = function(*jax.tree.map(lambda leaf: leaf[0], own))
     return jax.tree.map(lambda leaf: leaf[None], results)
