@@ -243,6 +243,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         "steps per second where Python steps", "speed.host_loop --out results/host_loop.json", ("host_loop.json",),
         ("gymnasium",), 0.1, needs=PEERS, **SPEED,
     ),
+    "accelerator": Experiment(
+        "steps per second on a GPU and on the CPU beside it, whose rows `JAX_PLATFORMS=cpu` makes",
+        "speed.accelerator --out results/accelerator/gpu.json", ("accelerator/*.json",), ("performance",), 0.1,
+        {"accelerator": "speeds:accelerator"}, needs="uppertail[gymnax], jax[cuda13]", **SPEED,
+    ),
     "startup": Experiment(
         "seconds to the first step, and to solve the Chain of 100", "speed.startup --out results",
         ("startup.json", "time_to_solve.json"), ("performance",), 0.1, {"startup": "speeds:startup"}, **SPEED,

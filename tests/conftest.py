@@ -37,6 +37,7 @@ import pytest
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_default_matmul_precision", "highest")  # also where tests call parts themselves, on a GPU
 
 hypothesis.settings.register_profile("fixed", deadline=None, max_examples=25, derandomize=True)  # no test is luck
 hypothesis.settings.register_profile("search", deadline=None, max_examples=600)  # --hypothesis-profile=search

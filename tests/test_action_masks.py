@@ -384,6 +384,14 @@ def test_a_wrong_mask_is_one_sentence(flaw: str, at: int) -> None:
         ut.train(ut.FromGymnasium(lambda: Flawed(changed, at), returns=(0, 1)), settings=SMALL)
 
 
+@pytest.mark.parametrize("at", [0, 3])
+def test_each_environment_beside_others_has_to_give_its_mask(at: int) -> None:
+    changed, words = FLAWS["gone"]
+    two = [Line, lambda: Flawed(changed, at)]
+    with pytest.raises(InputError, match=words):
+        ut.train(ut.FromGymnasium(lambda: SyncVectorEnv(two), returns=(0, 1)), settings=SMALL, num_envs=2)
+
+
 def test_an_episode_in_progress_goes_on_with_its_masks_and_another_one_with_its_own() -> None:
     builder = ut.FromGymnasium(Line, returns=(0, 1))
     host, again = builder.open(0, 1), builder.open(0, 1)

@@ -7,14 +7,18 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 import matplotlib
 import numpy as np
 import pytest
 
+import uppertail as ut
 from uppertail import cli
+from uppertail.training.method import Method
 from uppertail.training.programs import Groups, Programs
+from uppertail.training.run import Run
 
 NAMES = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
@@ -127,3 +131,21 @@ def test_what_threads_compile_at_the_same_time_counts_once() -> None:
     with ThreadPoolExecutor(2) as pool:
         tuple(pool.map(lambda factor: programs.compiled(program, None, np.ones((1, 9)), static=(factor,)), (2, 3)))
     assert 0 < programs.compile <= time.perf_counter() - began
+
+
+def products(parts: None, numbers: jax.Array) -> jax.Array:
+    return numbers @ numbers.T
+
+
+def test_products_keep_all_their_bits_whatever_jax_lets_an_accelerator_do():
+    with jax.default_matmul_precision("default"):
+        program: Any = Programs().compiled(products, None, np.ones((1, 9, 9), np.float32))
+    assert "operand_precision={highest,highest}" in program.func.as_text()
+
+
+@pytest.mark.parametrize(("learner", "count"), [("LeastSquares", 1), ("GradientDescent", 0)])
+def test_least_squares_on_an_accelerator_is_told_of_the_cpu(learner, count, monkeypatch):
+    monkeypatch.setattr("uppertail.training.run.on_accelerator", lambda: True)
+    run = Run(ut.Toy(), Method.of(learner=learner), ut.Settings(seeds=1, episodes=1))
+    run.close()
+    assert sum("JAX_PLATFORMS=cpu" in note for note in run.notes) == count

@@ -34,6 +34,26 @@ def growth() -> list[list[str]]:
     ]
 
 
+def accelerator() -> list[list[str]]:
+    """Steps per second of all seeds together, on a GPU and on the CPU beside it."""
+    told = {
+        "images": "MinAtar's Breakout: a network, images",
+        "network": "Chain 100: a network beside counts",
+        "table": "Chain 100: least squares",
+    }
+    rates = {
+        (row["task"], row["seeds"], name): row["steps_per_second"]
+        for name in ("gpu", "cpu")
+        for row in read(f"accelerator/{name}.json")["rows"]
+    }
+    both = {(task, seeds) for task, seeds, name in rates if name == "cpu"}
+    rows = [["", "seeds", "GPU", "CPU", "GPU / CPU"]]
+    for task, seeds in sorted(both, key=lambda each: (list(told).index(each[0]), each[1])):
+        gpu, cpu = (rates[task, seeds, name] for name in ("gpu", "cpu"))
+        rows.append([told[task], f"{seeds}", f"{gpu:,.0f}", f"{cpu:,.0f}", f"{gpu / cpu:.2g}"])
+    return rows
+
+
 def startup() -> list[list[str]]:
     """Seconds from the shell, with no compiled program on disk and with all of them."""
     heading = ("to the first step", "`compile_seconds` of the run", "to the last file")

@@ -23,6 +23,7 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.records import write_bytes, write_errors
 from uppertail.training.driver import EVALUATION_STEPS
 from uppertail.training.loop import Actor, Choice
+from uppertail.training.programs import jitted
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 
@@ -94,7 +95,7 @@ def watch(
     network = jax.tree.map(lambda leaf: leaf[row], networks)
     nothing = actor.blank(network, run.driver.first[row])
 
-    @jax.jit
+    @jitted
     def choose(episode: Array, step: Array, observation: Array, memory: PyTree, mask: ActionMask) -> Choice:
         key = jax.random.fold_in(jax.random.fold_in(keys, episode), step)
         return actor.play(key, network, observation, memory, step == 0, mask)

@@ -15,6 +15,7 @@ from uppertail.agent import Agent
 from uppertail.distributions import spread
 from uppertail.errors import printable
 from uppertail.networks import Network
+from uppertail.training.programs import jitted
 
 SHOWN = 8  # observations of each seed, evenly along its path
 MOST_SHOWN = 64  # of all seeds
@@ -49,7 +50,7 @@ class Along(NamedTuple):
     def given_by(self, agent: Agent, networks: Network) -> dict[str, np.ndarray]:
         """What networks of all seeds give there, [seeds, count, ...]."""
         of_seed = functools.partial(given, agent)
-        return jax.tree.map(np.asarray, jax.jit(jax.vmap(of_seed, in_axes=(0, None)))(networks, self.observations))
+        return jax.tree.map(np.asarray, jitted(jax.vmap(of_seed, in_axes=(0, None)))(networks, self.observations))
 
 
 def given(agent: Agent, network: Network, observations: Shaped[Array, "count *shape"]) -> dict[str, Array]:

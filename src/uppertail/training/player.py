@@ -18,6 +18,7 @@ from uppertail.errors import InputError, message_of, short_text
 from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.training.loop import Actor
+from uppertail.training.programs import jitted
 from uppertail.types import PyTree
 
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
@@ -175,7 +176,7 @@ class Player:
         if (function, batch) not in self._programs:
             of_one = functools.partial(function, self.agent)
             program = (lambda shared, *rows: jax.vmap(functools.partial(of_one, shared))(*rows)) if batch else of_one
-            self._programs[function, batch] = jax.jit(program)
+            self._programs[function, batch] = jitted(program)
         return self._programs[function, batch]
 
 

@@ -42,7 +42,7 @@ from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
-from uppertail.training.programs import Programs, rows_of
+from uppertail.training.programs import Programs, jitted, on_accelerator, rows_of
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
@@ -143,6 +143,7 @@ class Run:
             *filter(None, [builder.note, *self.notes]),
             *sanity_warnings(self.method, encoding, self.settings.discount),
             *self._beyond_the_limit(),
+            *self._small_steps(),
             *(self._too_many_pairs(facts) if before is None else []),
         ]
         guessed = not self.returns.known and self.returns.low == self.returns.high
@@ -161,6 +162,15 @@ class Run:
         return [
             f"The discount {discount:g} looks {ahead:,.0f} actions ahead, but episodes end after {limit:,}: where "
             f"there is chance, exploring then costs too little to end. Use a smaller one, such as {1 - 1 / limit:.3g}."
+        ]
+
+    def _small_steps(self) -> list[str]:
+        """A sentence if an accelerator has to make the small steps of least squares, one after another."""
+        if self._asked_method.chosen_learner.uses_gradients or not on_accelerator():
+            return []
+        return [
+            "Least squares takes many small steps, which a CPU makes faster than an accelerator (docs/performance.md): "
+            "JAX_PLATFORMS=cpu uses the CPU."
         ]
 
     def _too_many_pairs(self, facts: Facts) -> list[str]:
@@ -329,7 +339,7 @@ class Run:
         tables, first = self.driver.environments, self.driver.first
         fits = fits_table(tables)
         capture = Capture(self.loop, fits, all_states=fits, count=tables.num_states if fits else 1)
-        found = jax.jit(jax.vmap(capture.of_network))((None, first), networks)
+        found = jitted(jax.vmap(capture.of_network))((None, first), networks)
         when = {"step": np.full((1, len(episodes)), steps), "episode": np.array([episodes])}
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)

@@ -102,8 +102,8 @@ class HostEnvironments:
         self.episodes[:], self.resetting[:] = episode, False
         self.actions = [[] for _ in range(self.num_envs)]
         first, info = self.env.reset(seed=self._seeds())
-        self.action_mask = self._mask_in(info)
-        self._require_allowed(np.ones(self.num_envs, bool))
+        self.action_mask = self._mask_in(info, everywhere := np.ones(self.num_envs, bool))
+        self._require_allowed(everywhere)
         return self._arrays(first)
 
     def begin_another(self, episodes: int) -> np.ndarray:
@@ -180,10 +180,11 @@ class HostEnvironments:
             if not isinstance(self.env, AsyncVectorEnv):
                 raise
             raise RuntimeError("the process of one of its environments has ended") from error
-        before, self.action_mask = self.action_mask, self._mask_in(stepped[4])
+        goes_on = ~np.asarray(stepped[2], bool)
+        before, self.action_mask = self.action_mask, self._mask_in(stepped[4], goes_on)
         if (before is None) != (self.action_mask is None):
             raise ValueError(NOT_ALWAYS)
-        self._require_allowed(~np.asarray(stepped[2]))
+        self._require_allowed(goes_on)
         return stepped
 
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
@@ -197,15 +198,14 @@ class HostEnvironments:
             self._require_allowed(which)
         return self._arrays(first)
 
-    def _mask_in(self, info: Any, which: Bool[np.ndarray, " envs"] | None = None) -> Masks:
-        """The masks in an info, which must hold those of all environments, or of some; None: it holds none."""
+    def _mask_in(self, info: Any, which: Bool[np.ndarray, " envs"]) -> Masks:
+        """The masks in an info, which must hold those of some of the environments; None: it holds none."""
         size = self.interface.actions.size
         if not self.masked or (mask := mask_of(info, self.num_envs, size)) is None:
-            if which is not None and self.action_mask is not None:
+            if which.any() and self.action_mask is not None:
                 raise ValueError(NOT_ALWAYS)
             return None
-        there = np.asarray(info.get(f"_{KEY}", True))
-        if not (there | ~(True if which is None else which)).all():
+        if not np.broadcast_to(info.get(f"_{KEY}", True), which.shape)[which].all():
             raise ValueError(NOT_ALWAYS)
         return mask
 
