@@ -304,6 +304,43 @@ def test_what_no_episode_comes_to_in_time_is_not_hoped_for() -> None:
         ut.train(environment, ut.PointMass(start=2.63), Greedy(), ut.Settings(seeds=1, steps=3_000))
 
 
+class Row(gymnasium.Env[Any, Any]):
+    """A row of cells; the left end pays 100 after three steps, the right end 300 after five."""
+
+    observation_space: Any = gymnasium.spaces.Discrete(9)
+    action_space: Any = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.at = 3
+        return self.at, {}
+
+    def step(self, action: Any) -> Any:
+        self.at += 2 * int(action) - 1
+        return self.at, {0: 100.0, 8: 300.0}.get(self.at, 0.0), self.at in (0, 8), False, {}
+
+
+def row(family: Any) -> ut.TrainingResult:
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Row(), 20), id="Row")
+    return ut.train(builder, family, ut.UCB(), ut.Settings(seeds=1, steps=600))
+
+
+def test_the_support_follows_what_was_measured() -> None:
+    """Before, a Categorical asked for its edges, and suggested those of rewards that a random policy had seen."""
+    result = row(ut.Categorical())
+    assert result.record.greedy_returns == [300.0]
+    family: Any = result.agent.family
+    assert family.low <= 0 and family.high >= 300
+
+
+def test_bins_that_keep_ways_back_wide_are_told_of() -> None:
+    """A projection adds spread in each step, so walking to and fro seems better than the end."""
+    with pytest.warns(UserWarning, match=r"in \d+ states UCB still prefers one that it knows to be worse"):
+        row(ut.Categorical(bins=9))
+    for family in (ut.Gaussian(), ut.Quantile()):
+        row(family)  # a warning is an error
+
+
 @pytest.mark.slow
 def test_a_known_way_does_not_keep_it_from_what_is_unknown() -> None:
     """The mean and the spread follow one action: a loop is never worth both the goal and what is unknown."""

@@ -114,6 +114,10 @@ class ReturnDistribution(abc.ABC, Generic[Params]):
         """This family with its open settings so that it starts as wide as the returns, and no wider."""
         return self
 
+    def following_returns(self) -> Self:
+        """This family with its open settings for a range of returns that is measured, and wider as more are seen."""
+        return self
+
     def starting_at(self, std: float) -> Self:
         """This family with its open settings so that it starts with this standard deviation, in units of the scale."""
         del std

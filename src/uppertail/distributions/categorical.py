@@ -111,6 +111,9 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
     def as_wide_as_returns(self) -> Self:
         return dataclasses.replace(self, margin=0.0) if self.margin is None else self
 
+    def following_returns(self) -> Self:
+        return dataclasses.replace(self, margin=MARGIN) if self.margin is None else self
+
     def rescaling(self, before: Any) -> Rescaling:
         """Bins keep their probabilities: what was learned is stretched with the support, and learned anew."""
         return Rescaling(jnp.ones(self.bins), jnp.zeros(self.bins))

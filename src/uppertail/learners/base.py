@@ -158,6 +158,10 @@ class LearnerBuilder(abc.ABC):
         """The network of a run, with its open settings as this learner needs them."""
         return network.for_images() if encoding.image_shape else network
 
+    def family(self, family: Any) -> Any:
+        """The family of return distributions, with its open settings as this learner needs them."""
+        return family
+
     @abc.abstractmethod
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         """The learner of an agent.

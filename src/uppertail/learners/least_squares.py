@@ -1,6 +1,7 @@
 """Least squares in closed form, toward the wide start: the learner for tables."""
 
 import dataclasses
+from typing import Any
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding, RandomFeatures, Vector
@@ -54,6 +55,9 @@ class LeastSquares(LearnerBuilder):
 
     def rollout_steps(self, encoding: Encoding) -> int:
         return 4
+
+    def family(self, family: Any) -> Any:
+        return family.following_returns()
 
     def build(self, agent: Agent, gradients: Gradients | None) -> Learner:
         del gradients

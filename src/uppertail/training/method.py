@@ -139,7 +139,7 @@ def resolved(
             f"{asked[0]} is a part or setting of gradient descent, which {type(learner).__name__} does not use: leave "
             "it out, or use --learner GradientDescent."
         )
-    return method, settings
+    return dataclasses.replace(method, distribution=learner.family(method.distribution)), settings
 
 
 def sanity_warnings(method: Method, encoding: Encoding, discount: float = 0.0) -> Iterator[str]:

@@ -54,6 +54,7 @@ GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
 GIVEN_UP = 50  # episodes at the end, at least, in which a return that was seen before has to be missed
+WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
 ROUNDED = 1e-3  # how far a learned mean may be beyond the range of returns, in ranges
 
 
@@ -347,7 +348,8 @@ class Run:
     def remarks(self, result: TrainingResult) -> list[str]:
         """Sentences for the user at the end."""
         learned, beyond = result.networks.remark(), self._beyond_what_was_given()
-        return [*filter(None, (learned, self.driver.remark, beyond, self._endless(), self._given_up(result)))]
+        missed = self._endless(), self._given_up(result), self._unsettled(result.networks)
+        return [*filter(None, (learned, self.driver.remark, beyond, *missed))]
 
     def _given_up(self, result: TrainingResult) -> str | None:
         """A sentence if a seed once earned what neither its later episodes nor its greedy policy came near to."""
@@ -362,6 +364,27 @@ class Run:
                     "--discount."
                 )
         return None
+
+    def _unsettled(self, networks: Network) -> str | None:
+        """A sentence if a table without chance has nothing left to try, and still prefers what it knows to be worse."""
+        policy = self.method.policy
+        if not isinstance(networks, TableReturns) or not policy.explores_by_spread or self._has_chance:
+            return None
+        moments = jitted(jax.vmap(_moments_of_table, in_axes=(None, 0)), static_argnums=0)
+        mean, std = map(np.asarray, moments(self.loop.agent.family, networks.values))
+        tried = np.asarray(networks.counts) > 0
+        seen = np.any(tried, axis=2)
+        all_tried = np.all(np.all(tried, axis=2) | ~seen, axis=1)
+        chosen = np.argmax(mean + float(policy.optimism) * std, axis=2)
+        lost = mean.max(axis=2) - np.take_along_axis(mean, chosen[..., None], axis=2)[..., 0]
+        worse = (seen & (lost > WORSE * (self.returns.high - self.returns.low))).sum(axis=1) * all_tried
+        if not worse.any():
+            return None
+        return (
+            f"All actions were tried, but in {worse.max():,} states {type(policy).__name__} still prefers one that it "
+            f"knows to be worse: where ways lead back, {type(self.method.distribution).__name__} keeps a spread of its "
+            "own. Use --distribution Gaussian, or a smaller --discount, such as 0.95."
+        )
 
     def _endless(self) -> str | None:
         """A sentence if no episode ended."""
@@ -438,6 +461,12 @@ def _start_moments(family: Any, network: Network, observation: Array, mask: Acti
     mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
     best = jnp.argmax(masked(mean, mask))
     return mean[best], std[best]
+
+
+def _moments_of_table(family: Any, values: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each state and action of a table."""
+    z = jax.vmap(jax.vmap(Coordinates(family).distribution))(values)
+    return jax.vmap(jax.vmap(family.mean))(z), jax.vmap(jax.vmap(family.std))(z)
 
 
 def _best_mean(family: Any, network: Network) -> Array:
