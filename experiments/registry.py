@@ -213,6 +213,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         "tasks.gymnax_table --out results/gymnax_table.json", ("gymnax_table.json",), ("comparison",), 1.0,
         {"gymnax": "gymnax:gymnax"}, needs="uppertail[gymnax], rejax", chosen_on=NOTHING, reported_on="0 to 2",
     ),
+    "minatar": Experiment(
+        "what the return distribution is worth from images: MinAtar's games for 300,000 frames",
+        "tasks.minatar --out results/minatar", ("minatar/*-*_*.json", "minatar/[A-Z]*-defaults.json"),
+        ("learned-features",), 1.0, {"minatar-worth": "gymnax:worth"}, again=True, needs="uppertail[gymnax]",
+        chosen_on="100 (decision 25)", reported_on="10 to 12",
+    ),
     "minatar_1m": Experiment(
         "MinAtar for 1,000,000 frames", "tasks.gymnax_table --steps 1000000 --out results/minatar_1m.json",
         ("minatar_1m.json",), ("comparison", "learned-features"), 0.8,
@@ -221,7 +227,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "minatar_500k": Experiment(
         "Freeway of MinAtar for 500,000 frames, each seed alone",
-        "tasks.gymnax_table --env Freeway-MinAtar --method UpperTail --steps 500000", ("minatar/*",),
+        "tasks.gymnax_table --env Freeway-MinAtar --method UpperTail --steps 500000", ("minatar/freeway-defaults.json", "minatar/published.json"),
         ("learned-features",), 0.2, {"freeway": "gymnax:freeway"}, needs="uppertail[gymnax], rejax",
         chosen_on=NOTHING, reported_on="0 to 4",
     ),

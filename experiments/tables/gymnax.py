@@ -1,7 +1,9 @@
 """gymnax's environments by the defaults and by rejax's DQN, from experiments/tasks/gymnax_table.py."""
 
+import itertools
 from typing import Any
 
+from experiments.provenance import RESULTS
 from experiments.tables.cells import read
 
 LEARNERS = ("UpperTail", "rejax DQN")
@@ -51,3 +53,22 @@ def _returns(seeds: list[dict[str, Any]], when: str) -> str:
     values = [seed[when][-1] if isinstance(seed[when], list) else seed[when] for seed in seeds]
     texts = [f"{value:.0f}" if abs(value) >= 20 else f"{value:.2f}" for value in values]
     return ", ".join(texts).replace("-0.00", "0.00")
+
+
+METHODS = {
+    "defaults": "the defaults",
+    "epsilon_greedy": "the same network, epsilon-greedy",
+    "optimistic_value": "one optimistic value",
+}
+GAMES = ("Seaquest", "Breakout", "Asterix", "SpaceInvaders", "Freeway")
+
+
+def worth() -> list[list[str]]:
+    """Each game by each method: the last tenth of training, and greedy episodes, of each seed."""
+    rows = [["game", "", "last tenth of training", "greedy"]]
+    for game, (method, shown) in itertools.product(GAMES, METHODS.items()):
+        if (RESULTS / (name := f"minatar/{game}-{method}.json")).exists():
+            cell = read(name)
+            told = [each[-1] for each in cell["tenths"]], cell["greedy"]
+            rows.append([game, shown, *(", ".join(f"{value:.1f}" for value in values) for values in told)])
+    return rows
