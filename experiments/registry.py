@@ -227,7 +227,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "minatar_500k": Experiment(
         "Freeway of MinAtar for 500,000 frames, each seed alone",
-        "tasks.gymnax_table --env Freeway-MinAtar --method UpperTail --steps 500000", ("minatar/freeway-defaults.json", "minatar/published.json"),
+        "tasks.gymnax_table --env Freeway-MinAtar --method UpperTail --steps 500000",
+        ("minatar/freeway-defaults.json", "minatar/published.json"),
         ("learned-features",), 0.2, {"freeway": "gymnax:freeway"}, needs="uppertail[gymnax], rejax",
         chosen_on=NOTHING, reported_on="0 to 4",
     ),
