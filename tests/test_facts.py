@@ -11,7 +11,14 @@ from gymnasium import spaces
 
 import uppertail as ut
 from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, irrelevant_numbers, repeating, steps_of_an_action, told_by_past
+from uppertail.defaults.facts import (
+    chance,
+    has_switch,
+    irrelevant_numbers,
+    repeating,
+    steps_of_an_action,
+    told_by_past,
+)
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -177,6 +184,38 @@ def test_how_long_an_action_lasts_is_not_moved_by_numbers_that_no_action_changes
 @pytest.mark.parametrize(("name", "expected"), [("CartPole-v1", 3), ("MountainCar-v0", 4), ("Acrobot-v1", 2)])
 def test_an_action_lasts_as_long_as_it_needs_to_make_a_difference(name: str, expected: int) -> None:
     assert steps_of_an_action(random_steps(ut.Gym(name), observed=True)) == expected
+
+
+class Lamp(gymnasium.Env[Any, Any]):
+    """A place in a plane that three actions push by small steps, and a lamp that the fourth one switches."""
+
+    observation_space: Any = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
+    action_space: Any = gymnasium.spaces.Discrete(4)
+
+    def seen(self) -> Any:
+        return np.array([*self.place, self.lit], np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.lit = self.np_random.uniform(-1, 0, 2), 0
+        return self.seen(), {}
+
+    def step(self, action: Any) -> Any:
+        if action == 3:
+            self.lit = 1 - self.lit
+        else:
+            push = np.array([(-0.02, 0.02), (0.03, 0.0), (0.0, -0.03)][action])
+            self.place = np.clip(self.place + push + self.np_random.normal(0, 0.003, 2), -1, 1)
+        return self.seen(), float(self.lit and self.place[0] > 0.5), bool(self.place[0] > 0.5), False, {}
+
+
+def test_what_switches_is_not_repeated() -> None:
+    """Before, each action was taken twice, so that the lamp could never be lit."""
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Lamp(), 150))
+    assert steps_of_an_action(random_steps(builder, observed=True)) > 1
+    plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
+    assert plan.entries["env.action_repeat"].value == 1
+    assert not any(has_switch(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
 
 
 def pushed(drift: float, strength: float, kept: float = 1.0) -> Steps:

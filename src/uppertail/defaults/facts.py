@@ -32,6 +32,7 @@ ROUNDING = 1e-6  # share of the largest value below which what a regression leav
 
 TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
 CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
+UNDONE = 0.1  # of a change, at most, is left where an action undoes it, and in as few of its steps more may be left
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
@@ -120,6 +121,10 @@ class Facts:
     def steps_of_an_action(self, left_out: tuple[int, ...] = ()) -> int:
         """How many steps an action needs to make a difference."""
         return round(np.median([steps_of_an_action(steps, left_out) for steps in self.by_number]))
+
+    def has_switch(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether an action undoes what it did when it is taken again."""
+        return any(has_switch(steps, left_out) for steps in self.by_number)
 
     @property
     def by_number(self) -> list[Steps]:
@@ -315,6 +320,22 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
         return 1
     moved = np.sqrt(np.mean((within @ directions) ** 2, axis=0))
     return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
+
+
+def has_switch(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether an action that is taken twice in a row undoes what it did to a number, as a switch of a lamp does."""
+    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
+    change, action = after - here, np.asarray(steps.action)
+    twice = action[:-1] == action[1:]
+    twice[steps.ends[steps.ends < len(twice)]] = False
+    for each in np.unique(action):
+        first = np.flatnonzero(twice & (action[:-1] == each))
+        moves = change[first] != 0
+        undone = moves & (np.abs(change[first] + change[first + 1]) <= UNDONE * np.abs(change[first]))
+        count = moves.sum(axis=0)
+        if np.any((count >= LEAST_FREE) & (2 * count >= len(first)) & (undone.sum(axis=0) >= (1 - UNDONE) * count)):
+            return True
+    return False
 
 
 def _told(
