@@ -958,11 +958,12 @@ def test_a_compiled_environment_needs_no_others_beside_it(environment: Any, word
 
 
 def test_a_categorical_asks_for_the_edges_that_it_cannot_know() -> None:
+    alone: dict[str, Any] = {"learner": "GradientDescent", "evidence": "NoEvidence"}  # it follows no range
     with pytest.raises(
         InputError,
         match=r"range of the .* returns is not known, .* suggest --distribution.low .* and --distribution.high ",
     ):
-        train(Gym("CartPole-v1", radius=0.1), Categorical(), UCB(), Settings(seeds=1, episodes=2))
+        train(Gym("CartPole-v1", radius=0.1), Categorical(), UCB(), Settings(seeds=1, episodes=2), **alone)
 
 
 @pytest.mark.parametrize("compile_", ["auto", "never"])
