@@ -1,7 +1,7 @@
 """Steps per second on the device that JAX finds, by number of seeds: a GPU beside the CPU of one machine.
 
-Usage: python -m experiments.speed.accelerator [--out results/accelerator.json] [--task NAME ...]
-       JAX_PLATFORMS=cpu python -m experiments.speed.accelerator
+Usage: python -m experiments.speed.accelerator [--out results/accelerator/gpu.json] [--task NAME ...]
+       JAX_PLATFORMS=cpu python -m experiments.speed.accelerator --out results/accelerator/cpu.json
 
 Each row is one run by the defaults. Rows that are in the file stay. Images need `uppertail[gymnax]`.
 """
@@ -58,7 +58,7 @@ def name_of(device: Any) -> str:
 
 def main() -> None:
     """Runs what is asked for and not in the file yet."""
-    asked, device = options(__doc__, "results/accelerator.json", task=TASKS), jax.devices()[0]
+    asked, device = options(__doc__, "results/accelerator/gpu.json", task=TASKS), jax.devices()[0]
     rows = json.loads(asked.out.read_text(encoding="utf-8"))["rows"] if asked.out.exists() else []
     there = [(row["task"], row["seeds"], row["platform"]) for row in rows]
     for task, seeds in [(task, seeds) for task, (_, _, counts) in TASKS.items() for seeds in counts]:

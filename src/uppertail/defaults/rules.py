@@ -16,6 +16,7 @@ from uppertail.defaults.facts import (
     SHUFFLES,
     SIGNIFICANT,
     TOLD,
+    UNDONE,
     Facts,
 )
 from uppertail.distributions import ReturnDistribution
@@ -402,7 +403,7 @@ RULES = (
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
         "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
         "taken again",
-        f"{MOVED:g}; {LONGEST}",
+        f"{MOVED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "
         "Pendulum by five torques 4",

@@ -370,11 +370,13 @@ class Run:
         policy = self.method.policy
         if not isinstance(networks, TableReturns) or not policy.explores_by_spread or self._has_chance:
             return None
-        moments = jitted(jax.vmap(_moments_of_table, in_axes=(None, 0)), static_argnums=0)
-        mean, std = map(np.asarray, moments(self.loop.agent.family, networks.values))
         tried = np.asarray(networks.counts) > 0
         seen = np.any(tried, axis=2)
         all_tried = np.all(np.all(tried, axis=2) | ~seen, axis=1)
+        if not all_tried.any():
+            return None
+        moments = self.programs.compiled_later(_moments_of_table, self.loop.agent.family)
+        mean, std = map(np.asarray, moments(networks.values))
         chosen = np.argmax(mean + float(policy.optimism) * std, axis=2)
         lost = mean.max(axis=2) - np.take_along_axis(mean, chosen[..., None], axis=2)[..., 0]
         worse = (seen & (lost > WORSE * (self.returns.high - self.returns.low))).sum(axis=1) * all_tried
