@@ -18,6 +18,7 @@ from uppertail.environments.interface import Interface
 from uppertail.environments.spaces import read_space
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
+from uppertail.training.remarks import beyond_what_was_given
 from uppertail.training.rollouts import Rollouts
 from uppertail.training.run import Run
 
@@ -92,5 +93,5 @@ def test_a_given_range_that_is_far_too_small_is_said(returns: tuple[float, float
     run = Run(ut.FromGymnasium(Crumbs, returns=returns), Method(), ut.Settings(seeds=1))
     run.close()
     run.ledger.seen = np.array([0.0, 1.004])
-    found = run._beyond_what_was_given()
+    found = beyond_what_was_given(run)
     assert found is None if words is None else re.match(words, found or "")

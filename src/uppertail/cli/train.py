@@ -36,6 +36,7 @@ from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress
 from uppertail.training.method import Method
 from uppertail.training.process import interruptible
+from uppertail.training.remarks import remarks
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
@@ -234,7 +235,7 @@ def train(
             goes_on = "" if error.result.record.diverged else on
             raise InputError(f"{error} What was learned until then is in {folder}{goes_on}.") from error
         _write(folder, result, label)
-    for remark in run.remarks(result):
+    for remark in remarks(run, result):
         complain(remark)
     if result.record.interrupted and not quiet:
         print(f"Interrupted: what was learned until now is kept{on}.", file=sys.stderr)

@@ -32,6 +32,7 @@ ROUNDING = 1e-6  # share of the largest value below which what a regression leav
 
 TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
 CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
+LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 UNDONE = 0.1  # of a change, at most, is left where an action undoes it, and in as few of its steps more may be left
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
@@ -92,6 +93,21 @@ class Facts:
     def steps(self) -> Steps:
         """Steps of a random policy."""
         return random_steps(self.builder, self.observed, self._say)
+
+    @property
+    def measured_returns(self) -> Float[np.ndarray, " episodes"] | None:
+        """The returns of whole episodes of a random policy, not discounted; None: no rule asked for its steps."""
+        steps = vars(self).get("steps")
+        return None if steps is None else np.array([rewards.sum() for rewards in steps.episodes[:-1]])
+
+    def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether a number shows when time runs out."""
+        return shows_the_limit(self.steps, left_out)
+
+    @property
+    def is_paid_at_the_limit(self) -> bool:
+        """Whether a random policy was paid where time ran out, and nowhere else."""
+        return paid_at_the_limit(self.steps)
 
     @functools.cached_property
     def range(self) -> ReturnRange:
@@ -243,17 +259,39 @@ def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     """How many pairs of observation and action came again, and how many of them led to different outcomes.
 
-    An outcome is the reward, whether the episode terminates and, if not, the next observation. Steps that a time limit
-    cut short are not compared.
+    An outcome is the reward, whether the episode terminates and, if not, the next observation. A time limit is none of
+    the outcome, but what is paid there is.
     """
     here, after = (_without(each, left_out) for each in (steps.observation, steps.next_observation))
     outcomes: dict[tuple[bytes, int], list[tuple[float, bytes]]] = {}
-    for number in np.flatnonzero(~np.asarray(steps.truncated)):
+    for number in range(len(here)):
         following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
         pair = here[number].tobytes(), int(steps.action[number])
         outcomes.setdefault(pair, []).append((float(steps.reward[number]), following))
     again = [found for found in outcomes.values() if len(found) > 1]
     return Chance(len(again), sum(len(set(found)) > 1 for found in again))
+
+
+def shows_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether a number has one value after each step in which time ran out, which it has nowhere else."""
+    late = np.asarray(steps.truncated)
+    here, after = (_without(each, left_out) for each in (steps.observation, steps.next_observation))
+    if here.ndim != 2 or late.sum() < LEAST_CUT or late.all():
+        return False
+    last = after[late]
+    return bool(np.any((last == last[0]).all(axis=0) & (after[~late] != last[0]).all(axis=0)))
+
+
+def paid_at_the_limit(steps: Steps) -> bool:
+    """Whether steps in which time ran out were paid otherwise than all others, which were paid alike.
+
+    Rewards that come as often anywhere would fall on these steps alone with a chance of at most `BY_CHANCE`.
+    """
+    late, reward = np.asarray(steps.truncated), np.asarray(steps.reward)
+    if late.all() or np.ptp(reward[~late]) > 0:
+        return False
+    paid = np.sum(reward[late] != reward[~late][0])
+    return bool(late.mean() ** paid <= BY_CHANCE)
 
 
 def told_by_past(steps: Steps) -> Told | None:

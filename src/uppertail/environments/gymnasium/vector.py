@@ -82,10 +82,15 @@ class HostEnvironments:
         reset_seed: int | None = None,
         adapted: bool = False,
         masked: bool = True,
+        ends_at_limit: bool = False,
     ) -> None:
-        """`masked`: whether masks of allowed actions are read, where the environments give them."""
+        """Takes a vector environment.
+
+        `masked`: whether masks of allowed actions are read, where the environments give them. `ends_at_limit`: whether
+        an episode that is truncated counts as terminated.
+        """
         self.env, self.interface, self.seed, self.reset_seed, self.adapted = env, interface, seed, reset_seed, adapted
-        self.masked = masked
+        self.masked, self.ends_at_limit = masked, ends_at_limit
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
             raise InputError(
@@ -132,6 +137,8 @@ class HostEnvironments:
                     next_mask = np.where(ended[:, None], final, next_mask)
             else:
                 observation = self._begin(ended)
+        if self.ends_at_limit:
+            terminated = ended
         rewards = np.array(reward, np.float64).reshape(self.num_envs)
         truncated, masks = truncated & ~terminated, (next_mask, self.action_mask)
         return HostStep(next_observation, rewards, terminated.copy(), truncated, observation, real, *masks)
