@@ -129,6 +129,8 @@ def test_a_limit_is_part_of_the_task_if_it_is_paid_there_alone() -> None:
         assert paid_at_the_limit(cut_short([*each, paid] * count, late * count)) == expected
     assert not paid_at_the_limit(cut_short([1.0, 0.0, 0.0, 0.0, 1.0] * 9, late * 9)), "paid elsewhere, too"
     assert not paid_at_the_limit(cut_short([1.0, 0.0] * 9, [True] * 18)), "there is no other step"
+    assert not paid_at_the_limit(cut_short([-3.0, -3.0, -3.0, -3.0, -2.0] * 9, late * 9)), "an action was cut short"
+    assert paid_at_the_limit(cut_short([-1.0, -1.0, -1.0, -1.0, 4.0] * 9, late * 9)), "a score beside a cost"
 
 
 def test_what_is_paid_at_a_limit_is_an_outcome_and_the_limit_is_none() -> None:
@@ -207,3 +209,9 @@ def test_a_lucky_draw_is_not_given_up_where_later_episodes_return_more(
 ) -> None:
     returns = np.array([10.0] + [0.0] * 59 + [later] * 60)
     assert (given_up({0: returns}, {0: later}, has_chance) is not None) == said
+
+
+def test_an_action_that_the_limit_cuts_short_is_no_chance() -> None:
+    """It leads elsewhere than the same one that is taken in full."""
+    hall = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Hall(None), 7), action_repeat=3)
+    assert chosen(hall).learner == ut.LeastSquares(stochastic=False)

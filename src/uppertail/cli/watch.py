@@ -111,7 +111,7 @@ def watch(
             ret, length = ret + reward, length + 1
             ended = ended or run.builder.repeats * length >= EVALUATION_STEPS
             show(environment.frame(), ended)
-        yield ret, int(run.builder.steps_of(np.array(length)))
+        yield ret, int(run.builder.steps_of(np.array(environment.length)))
 
 
 class Animation:

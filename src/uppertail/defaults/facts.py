@@ -163,7 +163,10 @@ class Facts:
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
         """What followed where the same action was taken in the same observation again."""
         table = self._table()
-        return chance(self.steps if table is None else table_steps(table), left_out)
+        steps = self.steps if table is None else table_steps(table)
+        if self.builder.repeats > 1:  # a limit cuts actions short
+            steps = Steps(*(np.asarray(each)[~np.asarray(steps.truncated)] for each in steps))
+        return chance(steps, left_out)
 
 
 def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
@@ -283,14 +286,16 @@ def shows_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
 
 
 def paid_at_the_limit(steps: Steps) -> bool:
-    """Whether steps in which time ran out were paid otherwise than all others, which were paid alike.
+    """Whether steps in which time ran out were paid beyond all others, which were paid alike.
 
-    Rewards that come as often anywhere would fall on these steps alone with a chance of at most `BY_CHANCE`.
+    Less of the usual reward, in an action that the limit cut short, is no payment. Rewards that come as often anywhere
+    would fall on these steps alone with a chance of at most `BY_CHANCE`.
     """
     late, reward = np.asarray(steps.truncated), np.asarray(steps.reward)
     if late.all() or np.ptp(reward[~late]) > 0:
         return False
-    paid = np.sum(reward[late] != reward[~late][0])
+    low, high = sorted((0.0, reward[~late][0]))
+    paid = np.sum((reward[late] < low) | (reward[late] > high))
     return bool(late.mean() ** paid <= BY_CHANCE)
 
 

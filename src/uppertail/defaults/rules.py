@@ -413,7 +413,7 @@ RULES = (
         "if Python steps the environment: rewards of the steps that a time limit cut short, and of all others; each "
         "number after these steps, without what is left out",
         "`true`, a truncated episode is learned as one that terminated, where all other steps were paid alike and "
-        "these were not, or where a number has one value after each of them and another everywhere else; else "
+        "these beyond it, or where a number has one value after each of them and another everywhere else; else "
         "`null`: learning looks beyond the limit",
         f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short",
         "set once: [decision 45](decisions/0045-a-limit-that-is-shown-or-paid.md)",

@@ -77,6 +77,7 @@ class WatchedEnvironment(abc.ABC):
     """One environment that shows itself, at `frames_per_second`."""
 
     frames_per_second: float
+    length = 0  # of the episode so far, as `steps_of` takes it
     action_mask: np.ndarray | None = None  # which actions are allowed now; None: it does not say
 
     @abc.abstractmethod
@@ -133,7 +134,7 @@ class EnvironmentBuilder(abc.ABC):
         return Success(self.success_return, self.success_episodes)
 
     def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
-        """Steps of whole episodes, whose lengths are in actions; the last action of each counts in full, by default."""
+        """Steps of whole episodes from the lengths that a run counts: of actions, the last of which counts in full."""
         return np.asarray(self.repeats * lengths)
 
     @property

@@ -110,11 +110,12 @@ class Rollouts:
         if not self._made:
             return
         columns = (_all(_stack, column) for column in zip(*self._made, strict=True))
-        observation, action, after, reward, terminated, truncated, _, real, mask, _, next_action, exploratory = columns
+        observation, action, after, reward, terminated, truncated, _, real, taken, mask, _, *chosen = columns
+        next_action, exploratory = chosen
         self._made = []
         ended = (terminated | truncated) & real
         ret, self._ret = _running_sums(self._ret, reward * real, ended)
-        length, self._length = _running_sums(self._length, real.astype(np.int32), ended)
+        length, self._length = _running_sums(self._length, (taken * real).astype(np.int32), ended)
         earned, self._earned = _running_sums(self._earned, reward * real, ended, np.where(real, self.discount, 1.0))
         following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
@@ -298,7 +299,7 @@ def play_episodes(
                 now = step_host(host, actions[row], lambda w=where: w)
                 on = np.flatnonzero(now.real & (played[row] < quota))
                 returns[row, played[row, on], on] += now.reward[on]
-                lengths[row, played[row, on], on] += 1
+                lengths[row, played[row, on], on] += now.steps[on]
                 ended = now.terminated | now.truncated
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real

@@ -291,8 +291,8 @@ class GymnasiumBuilder(PackageBuilder):
         return None if limit is None else math.ceil(limit / self.repeats)
 
     def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
-        """No more than the time limit, which may cut the last action short."""
-        return np.asarray(np.minimum(super().steps_of(lengths), self.inspected.time_limit or np.iinfo(np.int64).max))
+        """The lengths as they are: Python counts steps, and what is compiled takes each action once."""
+        return np.asarray(lengths)
 
     @property
     def may_go_on(self) -> bool:
