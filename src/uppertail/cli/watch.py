@@ -15,6 +15,7 @@ from PIL import Image
 from uppertail.cli import output_file
 from uppertail.cli.options import Values
 from uppertail.cli.trained import open_run
+from uppertail.compiling import jitted
 from uppertail.environments import EVALUATION, Frame, WatchedEnvironment
 from uppertail.errors import InputError
 from uppertail.masks import ActionMask
@@ -23,7 +24,6 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.records import write_bytes, write_errors
 from uppertail.training.driver import EVALUATION_STEPS
 from uppertail.training.loop import Actor, Choice
-from uppertail.training.programs import jitted
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from uppertail.capacity import require_memory, size_of
+from uppertail.compiling import jitted
 from uppertail.encodings import ObservationSpace, Preferences, VectorSettings
 from uppertail.encodings.base import StateEncoding
 from uppertail.errors import InputError
@@ -247,7 +248,7 @@ def discounted_steps(steps: float, discount: float) -> float:
     return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(jitted, static_argnums=1)
 def _ranges(environments: Environment, discount: float) -> PyTree:
     return jax.vmap(lambda environment: environment.return_range(discount))(environments)
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from uppertail.capacity import require_memory, size_of
+from uppertail.compiling import jitted
 from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of
 from uppertail.encodings import States
 from uppertail.environments import (
@@ -42,7 +43,7 @@ from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
-from uppertail.training.programs import Programs, jitted, on_accelerator, rows_of
+from uppertail.training.programs import Programs, on_accelerator, rows_of
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from uppertail.compiling import precise
 from uppertail.encodings import ObservationSpace
 from uppertail.environments.actions import Actions, list_actions
 from uppertail.environments.base import EVALUATION, Environment, WatchedEnvironment
@@ -115,8 +116,8 @@ class CompiledWatched(WatchedEnvironment):
         run = jax.random.key(seed % EVALUATION)
         world = self.build(jax.random.split(run, 3)[0])  # as `training.seeds.seed_keys` draws it
         self.key, self.length = jax.random.fold_in(jax.random.key(seed), episode), 0
-        self.step_compiled = self.programs.setdefault(seed, eqx.filter_jit(world.step))
-        self.state, first = eqx.filter_jit(world.reset)(self.key)
+        self.step_compiled = self.programs.setdefault(seed, eqx.filter_jit(precise(world.step)))
+        self.state, first = eqx.filter_jit(precise(world.reset))(self.key)
         return np.asarray(first.observation)
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool]:
