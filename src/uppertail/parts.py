@@ -266,7 +266,7 @@ def class_named(part: str, name: Any) -> type:
         if part == "env":
             raise InputError(
                 f"{shown} is not an environment builder: register the function that makes it "
-                f"(gymnasium.register('My-v0', entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or {use}"
+                f"(gymnasium.register('My-v0', entry_point=...)), and use --env MODULE:My-v0; or {use}"
             )
         raise InputError(f"The class {shown} given for --{part} is no subclass of {contract.__name__}: {use}")
     return kind
