@@ -11,7 +11,7 @@ from gymnasium import spaces
 import uppertail as ut
 from choosing import chosen
 from uppertail.cli import main
-from uppertail.defaults.facts import Chance, chance, paid_at_the_limit, shows_the_limit
+from uppertail.defaults.facts import Chance, chance, clocks, paid_at_the_limit
 from uppertail.environments.random_policy import Steps
 from uppertail.training.loop import StepRecord
 from uppertail.training.remarks import given_up, less_than_random
@@ -47,9 +47,19 @@ CLOCKS = [np.column_stack([RANDOM.normal(size=21), np.arange(21)]).astype(np.flo
         (episodes([np.arange(21)] * 6), False),
         (episodes([each[:, :1] for each in CLOCKS]), True),
         (episodes(CLOCKS), False),
+        (episodes([each + 0.01 * each[:, :1] for each in CLOCKS]), False),
         (episodes([each[:6] for each in WALKS]), False),
     ],
-    ids=["states", "truncated", "one is longer", "states tell", "numbers", "a clock tells", "short"],
+    ids=[
+        "states",
+        "truncated",
+        "one is longer",
+        "states tell",
+        "numbers",
+        "a clock tells",
+        "a noisy clock tells",
+        "short",
+    ],
 )
 def test_ends_look_like_a_limit_if_nothing_seen_explains_them(ends: Ends, looks: bool) -> None:
     assert ends.look_like_a_limit == looks
@@ -131,6 +141,9 @@ def test_a_limit_is_part_of_the_task_if_it_is_paid_there_alone() -> None:
     assert not paid_at_the_limit(cut_short([1.0, 0.0] * 9, [True] * 18)), "there is no other step"
     assert not paid_at_the_limit(cut_short([-3.0, -3.0, -3.0, -3.0, -2.0] * 9, late * 9)), "an action was cut short"
     assert paid_at_the_limit(cut_short([-1.0, -1.0, -1.0, -1.0, 4.0] * 9, late * 9)), "a score beside a cost"
+    assert paid_at_the_limit(cut_short([0.0, 0.5, 0.0, -0.5, 2.0] * 9, late * 9)), "more than rewards differ"
+    assert paid_at_the_limit(cut_short([0.0, 0.5, 0.0, -0.5, -2.0] * 9, late * 9)), "or less"
+    assert not paid_at_the_limit(cut_short([0.0, 0.5, 0.0, -0.5, 1.5] * 9, late * 9)), "which may grow with the way"
 
 
 def test_what_is_paid_at_a_limit_is_an_outcome_and_the_limit_is_none() -> None:
@@ -140,16 +153,23 @@ def test_what_is_paid_at_a_limit_is_an_outcome_and_the_limit_is_none() -> None:
 
 def test_a_limit_is_part_of_the_task_if_a_number_shows_it() -> None:
     clock, late = [0, 1, 2] * 5, [False, False, True] * 5
-    assert shows_the_limit(cut_short([0.0] * 15, late, clock))
-    assert not shows_the_limit(cut_short([0.0] * 12, late[:12], clock[:12])), "too few episodes were cut short"
-    assert not shows_the_limit(cut_short([0.0] * 15, late, [0, 2, 2] * 5)), "it has this value elsewhere, too"
-    assert not shows_the_limit(cut_short([0.0] * 15, late, [0, 1, 2] * 4 + [0, 1, 3])), "it has no one value there"
     steps = cut_short([0.0] * 15, late, clock)
+    assert clocks(steps).tolist() == [0]
+    assert not clocks(cut_short([0.0] * 12, late[:12], clock[:12])).size, "too few episodes were cut short"
+    assert not clocks(cut_short([0.0] * 15, late, [0, 2, 2] * 5)).size, "it has this value in too many other steps"
+    assert not clocks(cut_short([0.0] * 15, late, [0, 1, 2] * 4 + [0, 1, 3])).size, "it has no one value there"
+    assert not clocks(cut_short([0.0] * 15, late, [2, 1, 2] + [0, 1, 2] * 4)).size, "it had this value and went on"
     both = steps._replace(
         observation=np.hstack([steps.observation] * 2), next_observation=np.hstack([steps.next_observation] * 2)
     )
-    assert shows_the_limit(both, (0,)) and not shows_the_limit(both, (0, 1)), "what is left out shows nothing"
-    assert not shows_the_limit(steps._replace(observation=np.zeros(15), next_observation=np.ones(15)))
+    assert clocks(both, (0,)).tolist() == [1] and not clocks(both, (0, 1)).size, "what is left out shows nothing"
+    assert not clocks(steps._replace(observation=np.zeros(15), next_observation=np.ones(15))).size
+
+
+def test_a_rounded_clock_stands_still_at_the_end() -> None:
+    late = ([False] * 19 + [True]) * 5
+    assert clocks(cut_short([0.0] * 100, late, [*range(18), 18, 18] * 5)).tolist() == [0]
+    assert not clocks(cut_short([0.0] * 100, late, [*range(16), 16, 16, 16, 16] * 5)).size, "too long before"
 
 
 def test_the_rule_asks_for_an_end_where_the_limit_is_paid_or_shown() -> None:
@@ -158,7 +178,12 @@ def test_the_rule_asks_for_an_end_where_the_limit_is_paid_or_shown() -> None:
         return plan.builder.ends_at_limit, [note for note in plan.notes if "--env.ends_at_limit false" in note]
 
     ends, notes = found()
-    assert ends and notes[0].startswith("A random policy was paid in steps in which time ran out, and nowhere else, so")
+    assert ends and notes[0].startswith(
+        "A random policy was paid more in steps in which time ran out than in all others, so"
+    )
+    assert "Nothing shows the time that is left" in notes[0]
+    ends, notes = found(shown=True)
+    assert ends and "Nothing shows" not in notes[0]
     ends, notes = found(paid=False, shown=True)
     assert ends and notes[0].startswith("A number shows when time runs out, so the time limit is part of the task")
     assert found(paid=False) == (None, [])
@@ -197,7 +222,9 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     def said(greedy: float, random: Any = random) -> str | None:
         return less_than_random({7: greedy}, random)
 
-    assert "of seed 7 returns 0.5, less than a random policy did before the run (2)" in str(said(0.5))
+    words = str(said(0.5))
+    assert "of seed 7 returns 0.5, less than a random policy did before the run (2)" in words
+    assert all(each in words for each in ("train longer", "discount", "--env.stack 2", "TimeAwareObservation"))
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"

@@ -33,6 +33,7 @@ ROUNDING = 1e-6  # share of the largest value below which what a regression leav
 TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
 CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
+STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
 UNDONE = 0.1  # of a change, at most, is left where an action undoes it, and in as few of its steps more may be left
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
@@ -97,16 +98,22 @@ class Facts:
     @property
     def measured_returns(self) -> Float[np.ndarray, " episodes"] | None:
         """The returns of whole episodes of a random policy, not discounted; None: no rule asked for its steps."""
-        steps = vars(self).get("steps")
+        steps: Steps | None = vars(self).get("steps")
         return None if steps is None else np.array([rewards.sum() for rewards in steps.episodes[:-1]])
 
-    def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
-        """Whether a number shows when time runs out."""
-        return shows_the_limit(self.steps, left_out)
+    @property
+    def measured_rewards(self) -> Float[np.ndarray, " steps"] | None:
+        """The rewards of a random policy; None: no rule asked for its steps."""
+        steps = vars(self).get("steps")
+        return None if steps is None else np.asarray(steps.reward)
+
+    def clocks(self, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
+        """The numbers that show when time runs out."""
+        return clocks(self.steps, left_out)
 
     @property
     def is_paid_at_the_limit(self) -> bool:
-        """Whether a random policy was paid where time ran out, and nowhere else."""
+        """Whether a random policy was paid where time ran out, far beyond what it was paid elsewhere."""
         return paid_at_the_limit(self.steps)
 
     @functools.cached_property
@@ -275,26 +282,37 @@ def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     return Chance(len(again), sum(len(set(found)) > 1 for found in again))
 
 
-def shows_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
-    """Whether a number has one value after each step in which time ran out, which it has nowhere else."""
-    late = np.asarray(steps.truncated)
-    here, after = (_without(each, left_out) for each in (steps.observation, steps.next_observation))
+def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
+    """The places of numbers that show when time runs out.
+
+    Such a number has one value after each step in which it ran out. No other step has it, but a few that go before:
+    a rounded clock stands still at the end.
+    """
+    late, over = np.asarray(steps.truncated), np.asarray(steps.terminated)
+    here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
     if here.ndim != 2 or late.sum() < LEAST_CUT or late.all():
-        return False
-    last = after[late]
-    return bool(np.any((last == last[0]).all(axis=0) & (after[~late] != last[0]).all(axis=0)))
+        return np.zeros(0, np.int64)
+    at_end = after == after[late][0]
+    leads_on = np.vstack([at_end[1:], np.zeros((1, here.shape[1]), bool)])  # the last step of all has no next one
+    strays = at_end & ~(late | over)[:, None] & ~leads_on
+    strays[-1] = False
+    early = np.mean(at_end & ~late[:, None], axis=0)
+    found = at_end[late].all(axis=0) & ~strays.any(axis=0) & (early <= STANDS_STILL)
+    return np.setdiff1d(np.flatnonzero(found), left_out)
 
 
 def paid_at_the_limit(steps: Steps) -> bool:
-    """Whether steps in which time ran out were paid beyond all others, which were paid alike.
+    """Whether steps in which time ran out were paid far beyond all others, by more than these differ.
 
     Less of the usual reward, in an action that the limit cut short, is no payment. Rewards that come as often anywhere
     would fall on these steps alone with a chance of at most `BY_CHANCE`.
     """
     late, reward = np.asarray(steps.truncated), np.asarray(steps.reward)
-    if late.all() or np.ptp(reward[~late]) > 0:
+    if late.all():
         return False
-    low, high = sorted((0.0, reward[~late][0]))
+    usual = reward[~late]
+    width = np.ptp(usual)
+    low, high = min(0.0, usual.min()) - width, max(0.0, usual.max()) + width
     paid = np.sum((reward[late] < low) | (reward[late] > high))
     return bool(late.mean() ** paid <= BY_CHANCE)
 

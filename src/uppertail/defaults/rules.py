@@ -5,6 +5,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from uppertail.defaults.facts import (
     BY_CHANCE,
     CLEAR,
@@ -17,6 +19,7 @@ from uppertail.defaults.facts import (
     SAME,
     SHUFFLES,
     SIGNIFICANT,
+    STANDS_STILL,
     TOLD,
     UNDONE,
     Facts,
@@ -51,6 +54,10 @@ RECALLED = (
 FLAT = (
     "{} {} read as plain numbers, each pixel by itself, since only an image that stands alone is learned as one: show "
     "it alone (--env.wrappers), or places in it as numbers."
+)
+HIDDEN = (
+    " Nothing shows the time that is left: if what is best depends on it, show it, as gymnasium.wrappers."
+    "TimeAwareObservation does."
 )
 LIMITED = (
     "{}, so the time limit is part of the task, and its end is the end of an episode (--env.ends_at_limit false: "
@@ -236,7 +243,8 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         "goal whose reward it did not see"
     )
     noise = tuple(facts.irrelevant.tolist())
-    idle = () if facts.repeating(noise) >= REPEATED else tuple(facts.idle.tolist())
+    kept = facts.clocks() if facts.is_paid_at_the_limit else ()
+    idle = () if facts.repeating(noise) >= REPEATED else tuple(np.setdiff1d(facts.idle, kept).tolist())
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
         return Choice(None, "each number tells something of what comes next", True)
@@ -261,13 +269,16 @@ def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
     builder = draft.builder
     if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not (facts.observed or facts.known() is None):
         return None
+    clocks = facts.clocks(draft.left_out) if facts.observed else ()
     if facts.is_paid_at_the_limit:
-        why = "a random policy was paid in steps in which time ran out, and nowhere else"
-    elif facts.observed and facts.shows_the_limit(draft.left_out):
-        why = "a number shows when time runs out"
+        why = "a random policy was paid more in steps in which time ran out than in all others"
+        hidden = HIDDEN if facts.observed and not len(clocks) else ""
+    elif len(clocks):
+        why, hidden = "a number shows when time runs out", ""
     else:
-        return Choice(None, "time that runs out was neither paid nor shown in steps of a random policy", True)
-    return Choice(True, why, True, LIMITED.format(why[0].upper() + why[1:]))
+        shown = ", and no number showed it" if facts.observed else "; what is shown was not judged"
+        return Choice(None, f"steps in which time ran out were paid no more than others{shown}", True)
+    return Choice(True, why, True, LIMITED.format(why[0].upper() + why[1:]) + hidden)
 
 
 def _learner(facts: Facts, draft: Draft) -> Choice:
@@ -412,10 +423,12 @@ RULES = (
         _ends_at_limit,
         "if Python steps the environment: rewards of the steps that a time limit cut short, and of all others; each "
         "number after these steps, without what is left out",
-        "`true`, a truncated episode is learned as one that terminated, where all other steps were paid alike and "
-        "these beyond it, or where a number has one value after each of them and another everywhere else; else "
+        "`true`, a truncated episode is learned as one that terminated, where these were paid "
+        "beyond all others by more than the others differ, or where a number has one value after each of them, and "
+        "nowhere else but in a few steps before; else "
         "`null`: learning looks beyond the limit",
-        f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short",
+        f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short; a rounded clock "
+        f"stands still in {STANDS_STILL:g} of the steps",
         "set once: [decision 45](decisions/0045-a-limit-that-is-shown-or-paid.md)",
         "the ten environments of [sparse rewards](sparse.md), classic control, toy texts and three tasks of "
         "dm_control: none shows or pays its limit",

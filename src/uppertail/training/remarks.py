@@ -88,8 +88,9 @@ def less_than_random(greedy: Mapping[int, float], random: Float[np.ndarray, " ep
         if each < least:
             return (
                 f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer. If that does not help, rewards may depend on what "
-                "observations do not show, such as the time that is left (--env.wrappers '[TimeAwareObservation]')."
+                f"({mean:.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If that does "
+                "not help, rewards may depend on what observations do not show, such as the last one (--env.stack 2) "
+                "or the time that is left (--env.wrappers '[TimeAwareObservation]')."
             )
     return None
 
@@ -111,10 +112,14 @@ def unsettled(run: Run, networks: Network) -> str | None:
     worse = (seen & (lost > WORSE * (run.returns.high - run.returns.low))).sum(axis=1) * all_tried
     if not worse.any():
         return None
+    family = type(run.method.distribution).__name__
+    bins = (
+        f"where ways lead back, {family} keeps a spread of its own. Use --distribution Gaussian, or a smaller "
+        "--discount, such as 0.95."
+    )
     return (
         f"All actions were tried, but in {worse.max():,} states {type(policy).__name__} still prefers one that it "
-        f"knows to be worse: where ways lead back, {type(run.method.distribution).__name__} keeps a spread of its "
-        "own. Use --distribution Gaussian, or a smaller --discount, such as 0.95."
+        f"knows to be worse: {'train longer, or without --init.' if family == 'Gaussian' else bins}"
     )
 
 

@@ -134,15 +134,20 @@ class Ends:
     """Counts how episodes of one seed end, to tell whether their environment says `terminated` at its own time limit.
 
     It looks so if several episodes terminated at exactly the greatest length of all, and what was seen and done in
-    their last step does not say why: it went on elsewhere, or, in vectors, no number had the same value at all ends.
+    their last step does not say why: it went on elsewhere, or, in vectors, no number had the same value at all ends,
+    nor only values that it has nowhere else.
     """
 
     def __init__(self) -> None:
         self.longest = self.met = 0
+        self.low, self.high = np.array(np.inf), np.array(-np.inf)  # of numbers where episodes go on
         self._last: dict[bytes, np.ndarray] = {}  # the last steps of those episodes, and where they led
         self._going_on: set[bytes] = set()  # steps after which an episode went on
 
     def add(self, fresh: Transition, record: StepRecord) -> None:
+        on = np.asarray(fresh.next_observation)[~np.asarray(record.ended)]
+        if on.ndim == 2 and on.dtype.kind == "f" and len(on):
+            self.low, self.high = np.minimum(self.low, on.min(axis=0)), np.maximum(self.high, on.max(axis=0))
         steps = zip(fresh.observation, fresh.action, fresh.terminated, record.ended, record.length, strict=True)
         for row, (observation, action, terminated, ended, length) in enumerate(steps):
             if not ended:
@@ -160,7 +165,13 @@ class Ends:
         if self.met < LEAST_MET or self.longest < LEAST_LENGTH:
             return False
         where = np.stack([*self._last.values()])
-        differs = where.ndim == 2 and where.dtype.kind == "f" and bool((np.ptp(where, axis=0) > 0).all())
+        differs = (
+            where.ndim == 2
+            and where.dtype.kind == "f"
+            and bool(
+                ((np.ptp(where, axis=0) > 0) & (where.min(axis=0) <= self.high) & (where.max(axis=0) >= self.low)).all()
+            )
+        )
         return differs or not self._going_on.isdisjoint(self._last)
 
 

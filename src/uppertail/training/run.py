@@ -55,6 +55,7 @@ UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
+IN_COMMON, IN_COMMON_OF_TABLES = 10, 1e5  # what rewards may have in common, in their range; 32 bits hold 7 digits
 ROUNDED = 1e-3  # how far a learned mean may be beyond the range of returns, in ranges
 
 
@@ -146,7 +147,7 @@ class Run:
             *sanity_warnings(self.method, encoding, self.settings.discount),
             *self._beyond_the_limit(),
             *self._small_steps(),
-            *(self._too_many_pairs(facts) if before is None else []),
+            *([] if before is not None else [*self._too_many_pairs(facts), *self._much_in_common(facts)]),
         ]
         self.random_returns = facts.measured_returns
         guessed = not self.returns.known and self.returns.low == self.returns.high
@@ -155,8 +156,10 @@ class Run:
 
     def _beyond_the_limit(self) -> list[str]:
         """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
-        limit = self.builder.time_limit if isinstance(self.builder, GymnasiumBuilder) else None
-        discount = self.settings.discount
+        builder, discount = self.builder, self.settings.discount
+        if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
+            return []
+        limit = builder.time_limit
         if limit is None or discount >= 1 or not self.has_chance:
             return []
         ahead = 1 / (1 - discount**self.builder.repeats)
@@ -190,6 +193,21 @@ class Run:
             "A part of the observation stays the same in each episode, as a goal does, and a table learns each of its "
             f"values alone: {pairs:,} pairs of state and action in {steps:,} steps. --env.features random: a network "
             "learns what they share."
+        ]
+
+    def _much_in_common(self, facts: Facts) -> list[str]:
+        """A sentence if rewards have so much in common that what differs is lost on the learner."""
+        rewards, by_gradients = facts.measured_rewards, self._asked_method.chosen_learner.uses_gradients
+        if rewards is None or not (width := np.ptp(rewards)):
+            return []
+        low, high = float(rewards.min()), float(rewards.max())
+        common = low if low > 0 else high if high < 0 else 0.0
+        if abs(common) <= width * (IN_COMMON if by_gradients else IN_COMMON_OF_TABLES):
+            return []
+        return [
+            f"Rewards of a random policy lie between {low:.7g} and {high:.7g}: what differs is small beside what they "
+            f"have in common, and is learned late or not at all. If all episodes are equally long, subtract "
+            f"{common:.7g} from each reward (--env.wrappers, gymnasium.wrappers.TransformReward)."
         ]
 
     def _fit(self, returns: ReturnRange) -> None:
