@@ -218,8 +218,9 @@ def train(
 ) -> int:
     """Trains, writes the files of the run to a locked folder, also if training fails, and returns the exit code."""
     env, label = run.builder.label, f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
+    whose = f"{folder}: " if quiet else ""  # nothing else says which of several runs it is
     for note in run.notes:
-        complain(note)
+        complain(whose + note)
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
     log, on = JSONL(folder / records.LOG), f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
@@ -236,7 +237,7 @@ def train(
             raise InputError(f"{error} What was learned until then is in {folder}{goes_on}.") from error
         _write(folder, result, label)
     for remark in remarks(run, result):
-        complain(remark)
+        complain(whose + remark)
     if result.record.interrupted and not quiet:
         print(f"Interrupted: what was learned until now is kept{on}.", file=sys.stderr)
     if not quiet:
