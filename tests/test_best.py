@@ -41,6 +41,7 @@ def settings(kind, chunks):
     return ut.Settings(seeds=2, steps=chunks * CHUNK[kind], evaluate_every=CHUNK[kind], rollout_steps=16)
 
 
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_the_best_network_is_kept_of_each_seed_the_later_of_equals(kind, returns_of):
     script, seen, chunk = {1: [1.0, 5.0], 2: [3.0, 5.0], 3: [2.0, 4.0]}, list[ut.Progress](), CHUNK[kind]
@@ -112,6 +113,7 @@ class Late(Cell):
         return after, 10 * reward * (Late.made > 700), *ends
 
 
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_the_best_network_follows_when_the_first_reward_sets_the_scale(returns_of):
     """In units of before, what is wide would be narrow."""
     networks = []

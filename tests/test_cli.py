@@ -166,7 +166,7 @@ BAD = {
         ["study", "a.yaml", "--compare", "a"],
         "--compare takes 2 values: write --compare VALUE",
     ),
-    "an id alone": (["train", "CartPole-v1"], "use --env Gym --env.id CartPole-v1."),
+    "an id alone": (["train", "CartPole-v1"], "use --env CartPole-v1."),
     "one dash": (["train", "-x"], "'-x' belongs to no option: `uppertail train --help` lists them."),
     "a value with one dash": (["train", "--seed", "-x"], "seed is -x: use a whole number"),
     "a function": (["train", "--env", "uppertail.cli.main"], "The class uppertail.cli.main given for --env cannot be"),
@@ -195,6 +195,16 @@ BAD = {
     "too many seeds": (["train", "--seeds", "99999999999"], "below 2^31"),
     "seeds beyond the last": (["train", "--seeds", "2", "--seed", "2147483647"], "use 2147483646 at most"),
 }
+
+
+def test_an_id_is_short_for_an_environment_of_gymnasium(capsys, refused):
+    shown = list[str]()
+    for asked in (["--env", "CartPole-v1"], ["--env", "Gym", "--env.id", "CartPole-v1"]):
+        assert main(["train", *asked, "--dry-run"]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1] and "env.id" in shown[0]
+    twice = refused(["train", "--env", "CartPole-v1", "--env.id", "Acrobot-v1", "--dry-run"])
+    assert "--env CartPole-v1 and --env.id name two environments" in twice
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -1,4 +1,4 @@
-"""An environment that says `terminated` at its own time limit is named."""
+"""Ends: a time limit that says `terminated` is named, and one that is paid or shown is part of the task."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,12 @@ import pytest
 from gymnasium import spaces
 
 import uppertail as ut
+from choosing import chosen
 from uppertail.cli import main
+from uppertail.defaults.facts import Chance, chance, clocks, paid_at_the_limit
+from uppertail.environments.random_policy import Steps
 from uppertail.training.loop import StepRecord
+from uppertail.training.remarks import given_up, less_than_random
 from uppertail.training.rollouts import Ends
 from uppertail.types import Transition
 
@@ -43,9 +47,19 @@ CLOCKS = [np.column_stack([RANDOM.normal(size=21), np.arange(21)]).astype(np.flo
         (episodes([np.arange(21)] * 6), False),
         (episodes([each[:, :1] for each in CLOCKS]), True),
         (episodes(CLOCKS), False),
+        (episodes([each + 0.01 * each[:, :1] for each in CLOCKS]), False),
         (episodes([each[:6] for each in WALKS]), False),
     ],
-    ids=["states", "truncated", "one is longer", "states tell", "numbers", "a clock tells", "short"],
+    ids=[
+        "states",
+        "truncated",
+        "one is longer",
+        "states tell",
+        "numbers",
+        "a clock tells",
+        "a noisy clock tells",
+        "short",
+    ],
 )
 def test_ends_look_like_a_limit_if_nothing_seen_explains_them(ends: Ends, looks: bool) -> None:
     assert ends.look_like_a_limit == looks
@@ -87,3 +101,144 @@ def test_a_run_names_a_limit_that_terminates_and_one_that_is_missing() -> None:
     for limit, words in ((13, "max_episode_steps: 12"), (None, "no episode ended in 128 steps")):
         with pytest.warns(UserWarning, match=words):
             ut.train(ut.FromGymnasium(lambda limit=limit: Hall(limit), returns=(0, 1)), settings=settings)
+
+
+class Payday(gymnasium.Env[Any, Any]):
+    """A row of 5 places from its middle; after 12 steps its right end pays 3 and its left end 1, or a goal pays 1."""
+
+    action_space: Any = spaces.Discrete(2)
+
+    def __init__(self, paid: bool = True, shown: bool = False) -> None:
+        self.paid, self.shown = paid, shown
+        self.observation_space = spaces.Box(0, 12, (1 + shown,), np.float32)
+
+    def seen(self) -> np.ndarray:
+        return np.array([self.at, self.taken][: 1 + self.shown], np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.at, self.taken = 2, 0
+        return self.seen(), {}
+
+    def step(self, action: int) -> Any:
+        self.at, self.taken = min(4, max(0, self.at + 2 * int(action) - 1)), self.taken + 1
+        late, worth = self.taken == 12, {0: 1.0, 4: 3.0}.get(self.at, 0.0)
+        goal = not self.paid and self.at == 4 and self.taken == 4
+        return self.seen(), worth * late if self.paid else float(goal), goal, late, {}
+
+
+def cut_short(reward: list[float], truncated: list[bool], observation: Any = 0) -> Steps:
+    late, shown = np.array(truncated), np.asarray(observation, float)
+    seen = np.broadcast_to(shown.reshape(-1, 1), (len(late), 1))
+    return Steps(seen, np.zeros(len(late), int), np.array(reward), late & False, late, seen + 1)
+
+
+def test_a_limit_is_part_of_the_task_if_it_is_paid_there_alone() -> None:
+    """One in five steps is the last: five payments there, and nowhere else, come by chance once in 3,125 times."""
+    each, late = [0.0] * 4, [False] * 4 + [True]
+    for count, paid, expected in ((4, 1.0, False), (5, 1.0, True), (9, 0.0, False)):
+        assert paid_at_the_limit(cut_short([*each, paid] * count, late * count)) == expected
+    assert not paid_at_the_limit(cut_short([1.0, 0.0, 0.0, 0.0, 1.0] * 9, late * 9)), "paid elsewhere, too"
+    assert not paid_at_the_limit(cut_short([1.0, 0.0] * 9, [True] * 18)), "there is no other step"
+    assert not paid_at_the_limit(cut_short([-3.0, -3.0, -3.0, -3.0, -2.0] * 9, late * 9)), "an action was cut short"
+    assert paid_at_the_limit(cut_short([-1.0, -1.0, -1.0, -1.0, 4.0] * 9, late * 9)), "a score beside a cost"
+    assert paid_at_the_limit(cut_short([0.0, 0.5, 0.0, -0.5, 2.0] * 9, late * 9)), "more than rewards differ"
+    assert paid_at_the_limit(cut_short([0.0, 0.5, 0.0, -0.5, -2.0] * 9, late * 9)), "or less"
+    assert not paid_at_the_limit(cut_short([0.0, 0.5, 0.0, -0.5, 1.5] * 9, late * 9)), "which may grow with the way"
+
+
+def test_what_is_paid_at_a_limit_is_an_outcome_and_the_limit_is_none() -> None:
+    assert chance(cut_short([0.0, 0.0, 0.0], [False, False, True])) == Chance(1, 0)
+    assert chance(cut_short([0.0, 0.0, 1.0], [False, False, True])) == Chance(1, 1)
+
+
+def test_a_limit_is_part_of_the_task_if_a_number_shows_it() -> None:
+    clock, late = [0, 1, 2] * 5, [False, False, True] * 5
+    steps = cut_short([0.0] * 15, late, clock)
+    assert clocks(steps).tolist() == [0]
+    assert not clocks(cut_short([0.0] * 12, late[:12], clock[:12])).size, "too few episodes were cut short"
+    assert not clocks(cut_short([0.0] * 15, late, [0, 2, 2] * 5)).size, "it has this value in too many other steps"
+    assert not clocks(cut_short([0.0] * 15, late, [0, 1, 2] * 4 + [0, 1, 3])).size, "it has no one value there"
+    assert not clocks(cut_short([0.0] * 15, late, [2, 1, 2] + [0, 1, 2] * 4)).size, "it had this value and went on"
+    both = steps._replace(
+        observation=np.hstack([steps.observation] * 2), next_observation=np.hstack([steps.next_observation] * 2)
+    )
+    assert clocks(both, (0,)).tolist() == [1] and not clocks(both, (0, 1)).size, "what is left out shows nothing"
+    assert not clocks(steps._replace(observation=np.zeros(15), next_observation=np.ones(15))).size
+
+
+def test_a_rounded_clock_stands_still_at_the_end() -> None:
+    late = ([False] * 19 + [True]) * 5
+    assert clocks(cut_short([0.0] * 100, late, [*range(18), 18, 18] * 5)).tolist() == [0]
+    assert not clocks(cut_short([0.0] * 100, late, [*range(16), 16, 16, 16, 16] * 5)).size, "too long before"
+
+
+def test_the_rule_asks_for_an_end_where_the_limit_is_paid_or_shown() -> None:
+    def found(paid: bool = True, shown: bool = False, **more: Any) -> Any:
+        plan = chosen(ut.FromGymnasium(lambda: Payday(paid, shown), **more))
+        return plan.builder.ends_at_limit, [note for note in plan.notes if "--env.ends_at_limit false" in note]
+
+    ends, notes = found()
+    assert ends and notes[0].startswith(
+        "A random policy was paid more in steps in which time ran out than in all others, so"
+    )
+    assert "Nothing shows the time that is left" in notes[0]
+    ends, notes = found(shown=True)
+    assert ends and "Nothing shows" not in notes[0]
+    ends, notes = found(paid=False, shown=True)
+    assert ends and notes[0].startswith("A number shows when time runs out, so the time limit is part of the task")
+    assert found(paid=False) == (None, [])
+    assert found(ends_at_limit=False) == (False, [])
+
+
+@pytest.mark.parametrize("mode", gymnasium.vector.AutoresetMode)
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_limit_that_is_an_end_terminates_in_every_environment(
+    ends: bool, mode: gymnasium.vector.AutoresetMode
+) -> None:
+    """Of Python's, of a user's vector, and in processes of their own it is the same flag."""
+    make = lambda: gymnasium.vector.SyncVectorEnv([Payday] * 2, autoreset_mode=mode)  # noqa: E731
+    for builder in (ut.FromGymnasium(Payday, ends_at_limit=ends), ut.FromGymnasium(make, ends_at_limit=ends)):
+        host = builder.open(0, 2)
+        host.reset()
+        steps = [host.step(np.array([1, 0])) for _ in range(12)]
+        host.close()
+        assert not any(np.any(step.terminated | step.truncated) for step in steps[:11])
+        assert steps[11].terminated.tolist() == [ends] * 2 and steps[11].truncated.tolist() == [not ends] * 2
+
+
+@pytest.mark.parametrize("shown", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_what_is_paid_as_time_runs_out_is_learned(shown: bool) -> None:
+    """Before, a payment at the limit looked like one that comes for ever, and the left end as good as the right."""
+    with pytest.warns(UserWarning, match="the time limit is part of the task"):
+        result = ut.train(lambda: Payday(shown=shown), settings=ut.Settings(seeds=2, steps=1_500, discount=0.9))
+    assert result.record.greedy_returns == [3.0, 3.0]
+    assert result.record.asked["environment"]["ends_at_limit"] is True
+
+
+def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
+    """Of 4 random returns with mean 2 and a standard error of 0.58, less than 0.1 is 3 standard errors away."""
+    random = np.array([1.0, 2.0, 3.0, 2.0])
+
+    def said(greedy: float, random: Any = random) -> str | None:
+        return less_than_random({7: greedy}, random)
+
+    words = str(said(0.5))
+    assert "of seed 7 returns 0.5, less than a random policy did before the run (2)" in words
+    assert all(each in words for each in ("train longer", "discount", "--env.stack 2", "TimeAwareObservation"))
+    assert said(0.7) is None, "by luck"
+    assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
+    assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
+
+
+@pytest.mark.parametrize(("has_chance", "later", "said"), [(True, 3.0, False), (False, 3.0, True), (True, 0.0, True)])
+def test_a_lucky_draw_is_not_given_up_where_later_episodes_return_more(
+    has_chance: bool, later: float, said: bool
+) -> None:
+    returns = np.array([10.0] + [0.0] * 59 + [later] * 60)
+    assert (given_up({0: returns}, {0: later}, has_chance) is not None) == said
+
+
+def test_an_action_that_the_limit_cuts_short_is_no_chance() -> None:
+    """It leads elsewhere than the same one that is taken in full."""
+    hall = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Hall(None), 7), action_repeat=3)
+    assert chosen(hall).learner == ut.LeastSquares(stochastic=False)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -208,6 +209,49 @@ def test_observations_that_a_file_cannot_read_are_refused(encoding, changes, sen
     reading = player.interface.reading._replace(**changes)
     with pytest.raises(InputError, match=sentence):
         program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.float64])
+def test_an_action_is_of_the_type_that_the_environment_takes(kind):
+    """Others are not in its space: a Box of int8 holds no int64."""
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), OneHot(7))
+    own = np.array([[1, 0], [0, 1], [2, 2]], kind)
+    player = Player(player.agent, player.network, player.interface._replace(actions=Actions(3, own=own)))
+    files = [numpy_file] + [onnx_file] * (importlib.util.find_spec("onnx") is not None)
+    for file in files:
+        actions = file(program_of(player), {})[1](np.arange(7))[0]
+        assert actions.dtype == kind and actions.shape == (7, 2)
+
+
+class Far(gymnasium.Env):
+    """A place at a number whose digits 32 bits lose."""
+
+    observation_space, action_space = (
+        gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64),
+        gymnasium.spaces.Discrete(2),
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0.0
+        return np.array([1e9]), {}
+
+    def step(self, action):
+        self.at += 2 * int(action) - 1 + 0.01 * self.np_random.normal()
+        return np.array([1e9 + self.at]), float(self.at > 4), abs(self.at) > 4, False, {}
+
+
+@pytest.mark.slow
+def test_a_network_is_exported_for_what_is_left_of_large_numbers(own_folder, capsys):
+    gymnasium.register("UpperTailFar-v0", Far, max_episode_steps=40)  # pyright: ignore[reportArgumentType]
+    assert main(["train", "--env", "UpperTailFar-v0", "--seeds=1", "--steps=600", "--out=run", "--quiet"]) == 0
+    assert main(["export", "run", "--to", "far.npz"]) == 0
+    said = capsys.readouterr().out
+    assert "1,000 of 1,000 observations get the run's action" in said
+    assert "Subtract 1000000000 from number 0 of an observation before it is asked." in said
+    seen = np.linspace(-3, 3, 7)[:, None]
+    actions, *_ = loader.load("far.npz")(seen)
+    np.testing.assert_array_equal(actions, ut.load("run").act(1e9 + seen))
 
 
 @pytest.fixture(scope="module")

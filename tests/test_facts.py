@@ -106,12 +106,11 @@ def test_chance_counts_pairs_that_led_to_different_outcomes() -> None:
     assert chance(follows(seen)) == Chance(0, 0)
 
 
-def test_an_end_is_an_outcome_where_it_leads_is_none_and_a_time_limit_does_not_count() -> None:
+def test_an_end_is_an_outcome_and_where_it_leads_is_none() -> None:
     ends = follows([(0, 0, 0.0, True), (1, 0, 0.0, False), (0, 0, 0.0, True), (2, 0, 0.0, False)])
     assert chance(ends) == Chance(1, 0), "after an end, the next row is of another episode"
     once = ends._replace(terminated=np.array([True, False, False, False]))
     assert chance(once) == Chance(1, 1)
-    assert chance(once._replace(truncated=np.array([False, False, True, False]))) == Chance(0, 0)
 
 
 def test_numbers_that_are_left_out_are_no_part_of_an_observation() -> None:

@@ -17,6 +17,7 @@ from gymnasium import spaces, wrappers
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from choosing import chosen
 from uppertail.encodings import (
     Encoding,
     HashedStates,
@@ -161,6 +162,50 @@ def test_a_discrete_space_is_its_states_counted_from_0(name: Any, kind: Any) -> 
         assert read.array(state).shape == ()
 
 
+@pytest.mark.parametrize("start", [7, 2**40, -(2**40)])
+def test_a_discrete_space_may_start_anywhere_and_have_as_many_values_as_32_bits(start: int) -> None:
+    read = read_space(np, spaces.Discrete(2**31 - 1, start=start))
+    assert read.array(start + 2**30) == 2**30
+    with pytest.raises(InputError, match=r"more than 2,147,483,647 values: .*, or use --env.encoding hashed"):
+        read_space(np, spaces.Discrete(2**31, start=start))
+
+
+class Noted(gymnasium.Env[Any, Any]):
+    """Numbers of 64 bits that Gymnasium cannot draw, or a picture beside a number that never repeats."""
+
+    action_space: Any = spaces.MultiBinary(7)
+
+    def __init__(self, kind: str) -> None:
+        picture = spaces.Dict(picture=spaces.Box(0, 255, (12, 12), np.uint8), charge=spaces.Box(0.0, 1.0, (1,)))
+        self.observation_space: Any = picture if kind == "picture" else spaces.Box(0, 2**63 - 1, (1,), np.int64)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.charge = 1.0
+        return self.seen(), {}
+
+    def seen(self) -> Any:
+        self.charge -= 0.1 * float(self.np_random.random())
+        charge = np.array([self.charge], np.float32)
+        if isinstance(self.observation_space, spaces.Dict):
+            return {"picture": np.zeros((12, 12), np.uint8), "charge": charge}
+        return np.array([2**62], np.int64)
+
+    def step(self, action: Any) -> Any:
+        return self.seen(), float(action[0]), self.charge < 0, False, {}
+
+
+def test_numbers_whose_bounds_are_too_far_apart_to_draw_one_are_read() -> None:
+    seen = FromGymnasium(lambda: Noted("wide")).inspected
+    assert seen.example.shape == (1,) and seen.flat_images == ()
+
+
+def test_an_image_that_does_not_stand_alone_is_named() -> None:
+    found = chosen(FromGymnasium(lambda: Noted("picture")))
+    assert found.builder.inspected.flat_images == ("picture",)
+    assert any(note.startswith("'picture' is read as plain numbers, each pixel by itself") for note in found.notes)
+
+
 NUMBERS = {
     "Box, rank 1": spaces.Box(np.array([-1.0, -INF, 0.0]), np.array([1.0, 2.0, INF]), dtype=np.float64),
     "Box, rank 2": spaces.Box(-2.0, 3.0, (3, 2), np.float32),
@@ -259,7 +304,7 @@ PIXELS = spaces.Box(0, 255, (12, 10, 3), np.uint8)
     ("space", "seen", "words"),
     [
         (spaces.Discrete(6), 0.5, r"the observation holds 0\.5, which is not in Discrete\(6\)"),
-        (spaces.Discrete(6), np.int64(2**32 + 1), r"the observation holds 4294967297, which is not in Discrete\(6\)"),
+        (spaces.Discrete(6), np.int64(2**32 + 1), r"the observation 4294967297 is not in Discrete\(6\)"),
         (spaces.MultiDiscrete([3, 2]), np.array([1.5, 0.0]), r"the observation holds 1\.5, which is not in"),
         (PIXELS, np.full(PIXELS.shape, 0.25), r"the observation holds 0\.25, which is not in Box\(0, 255"),
         (PIXELS, np.full(PIXELS.shape, 300), "the observation holds 300, which is not in Box"),

@@ -333,6 +333,7 @@ def test_the_support_follows_what_was_measured() -> None:
     assert family.low <= 0 and family.high >= 300
 
 
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_bins_that_keep_ways_back_wide_are_told_of() -> None:
     """A projection adds spread in each step, so walking to and fro seems better than the end."""
     with pytest.warns(UserWarning, match=r"in \d+ states UCB still prefers one that it knows to be worse"):

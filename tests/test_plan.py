@@ -36,6 +36,20 @@ class Bare(gymnasium.Env[Any, Any]):
         return self.time, 1.0, self.time == 30, False, {}
 
 
+class Switches(Bare):
+    """Seven switches and a number that never repeats."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0.0, 1.0, (1,)), gymnasium.spaces.MultiBinary(7)
+
+    def reset(self, **options: Any) -> Any:
+        self.random, self.time = np.random.default_rng(options.get("seed")), 0
+        return self.random.random(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        _, *others = super().step(action)
+        return self.random.random(1, np.float32), *others
+
+
 def plan_of(builder: Any, method: Method | None = None, **settings: Any) -> Any:
     run = Run(builder, method or Method(), ut.Settings(**{"seeds": 1, **settings}))
     run.close()
@@ -87,6 +101,8 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
         pole[-2].endswith(", measured by a random policy") and pole[-1] == "solved: mean of 100 episodes at least 475."
     )
     assert "; success is not defined: --env.success 30 counts it." in words(ut.FromGymnasium(Bare, returns=(0, 30)))
+    switches = words(ut.FromGymnasium(Switches))
+    assert switches.startswith("128 actions, learned by their parts; 1 number, "), switches
     measured = words(ut.FromGymnasium(Bare))
     assert measured.endswith("success is not defined: --env.success N counts it."), "measured ranges reach too far"
     hashed = words(ut.RichSea(4, bits=3))

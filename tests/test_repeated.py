@@ -15,6 +15,7 @@ from uppertail.encodings import Numbers
 from uppertail.environments.repeated import build_repeated
 from uppertail.errors import InputError
 from uppertail.reports.groups import environment_label
+from uppertail.training.rollouts import play_episodes
 from uppertail.types import TimeStep
 
 
@@ -115,12 +116,41 @@ def test_steps_of_gymnasium_are_those_of_a_loop_by_hand(repeats: int, num_envs: 
     np.testing.assert_array_equal(again.restore(host.saved())[0], here)
 
 
-def test_an_episode_that_met_its_time_limit_is_no_longer_than_that() -> None:
-    lengths = np.array([10, 167])
-    assert ut.Gym("CartPole-v1", action_repeat=3).steps_of(lengths).tolist() == [30, 500]
-    bare = ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1").unwrapped, action_repeat=3)
-    assert bare.steps_of(lengths).tolist() == [30, 501]
-    assert ut.RichChain(length=5, action_repeat=2).steps_of(lengths).tolist() == [20, 334]
+class Ticks(gymnasium.Env[Any, Any]):
+    """Terminates in the fifth step of an episode, and pays 1 in each; a limit of 4 may truncate it before."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0.0, 9.0, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.taken = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: int) -> Any:
+        self.taken += 1
+        return np.array([self.taken], np.float32), 1.0, self.taken == 5, False, {}
+
+
+@pytest.mark.parametrize("vectorization", ["sync", pytest.param("async", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("limit", [None, 4])
+@pytest.mark.filterwarnings("ignore:A number shows when time runs out")
+def test_an_episode_is_as_long_as_its_steps_where_its_last_action_is_cut_short(
+    limit: int | None, vectorization: Any
+) -> None:
+    make = (lambda: gymnasium.wrappers.TimeLimit(Ticks(), limit)) if limit else Ticks
+    builder = ut.FromGymnasium(make, action_repeat=3, vectorization=vectorization)
+    settings = ut.Settings(seeds=1, steps=48, num_envs=2)
+    result = ut.train(builder, settings=settings, learner=ut.GradientDescent())
+    assert set(result.record.episodes[0].lengths.tolist()) == {limit or 5}
+    for host in (builder.open(0, 2), builder.open(0, 1)):
+        host.reset()
+        steps = [host.step(np.zeros(host.num_envs, int)).steps.tolist() for _ in range(4)]
+        assert [each[0] for each in steps] == [3, (limit or 5) - 3] * 2
+        host.close()
+    act = lambda step, seen, memory, *_: (np.zeros(seen.shape[:2], int), memory)  # noqa: E731
+    played = play_episodes(builder, [0], 1, act, lambda _: (), 3)
+    assert played.lengths.tolist() == [[limit or 5] * 3] and played.returns.tolist() == [[limit or 5] * 3]
+    assert ut.RichChain(length=5, action_repeat=2).steps_of(np.array([10, 167])).tolist() == [20, 334]
 
 
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
@@ -134,10 +164,12 @@ def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
     assert result.record.asked["settings"]["discount"] == 0.9
     for seed in result.record.episodes:
         assert seed.lengths.size > 3
-        np.testing.assert_array_equal(np.cumsum(seed.lengths), seed.end_steps)
-        assert (seed.lengths % 3 == 0).all()
+        apart = seed.end_steps - np.cumsum(seed.lengths)  # where it ends, an action counts in full
+        assert (np.diff(apart, prepend=0) >= 0).all() and (np.diff(apart, prepend=0) < 3).all()
         if isinstance(builder, ut.Gym):  # CartPole pays 1 for each step
-            assert ((seed.lengths - seed.returns >= 0) & (seed.lengths - seed.returns < 3)).all()
+            assert (seed.lengths == seed.returns).all()
+        else:
+            assert (seed.lengths % 3 == 0).all()
 
 
 def test_a_run_that_goes_on_repeats_actions_as_before(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

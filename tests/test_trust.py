@@ -83,6 +83,7 @@ OURS = [
     {"env": "uppertail.Chain", "env.length": 5, "logger": ["wandb", "uppertail.loggers.JSONL"], "policy": "UCB"},
     {"env": "uppertail.environments.chain.Chain", "policy": "uppertail.policies.base.Greedy", "network": None},
     {"env": "Gym", "env.id": "CartPole-v1", "env.wrappers": ["gymnasium.wrappers.X", "ClipReward"]},
+    {"env": "CartPole-v1"},
     {"env": "Gym", "env.id": "gymnasium.envs.toy_text:Taxi-v3"},
     {"env": "Gym", "env.wrappers": [{"class_path": "TimeLimit", "init_args": {"max_episode_steps": 9}}]},
     {"env": "Gym", "env.wrappers": "[gymnasium.wrappers.stateful_reward.NormalizeReward]"},
@@ -114,6 +115,7 @@ WRAPPERS = [
 FOREIGN = [
     *({part: name} for name in PARTS for part in ("env", "logger")),
     *({"env": "Gym", "env.id": name} for name in IDS),
+    *({"env": name} for name in (*IDS, '"a\\u003aB-v0"')),
     *({"env": "Gymnax", "env.id": name} for name in ("uppertail.cli:main", '"a:B"')),
     *({"env": "Gym", "env.wrappers": [form]} for name in WRAPPERS for form in (name, {"class_path": name})),
     {"env": "Gym", "env.wrappers": "[a.B]"},

@@ -18,8 +18,10 @@ from uppertail.environments.interface import Interface
 from uppertail.environments.spaces import read_space
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
+from uppertail.training.remarks import beyond_what_was_given
 from uppertail.training.rollouts import Rollouts
 from uppertail.training.run import Run
+from worlds import Cell
 
 LENGTH = 9
 
@@ -92,5 +94,33 @@ def test_a_given_range_that_is_far_too_small_is_said(returns: tuple[float, float
     run = Run(ut.FromGymnasium(Crumbs, returns=returns), Method(), ut.Settings(seeds=1))
     run.close()
     run.ledger.seen = np.array([0.0, 1.004])
-    found = run._beyond_what_was_given()
+    found = beyond_what_was_given(run)
     assert found is None if words is None else re.match(words, found or "")
+
+
+class Shifted(Cell):
+    """Rewards of 0 and 1 with a constant added."""
+
+    def __init__(self, constant: float) -> None:
+        self.constant = constant
+
+    def step(self, action: Any) -> Any:
+        after, reward, *others = super().step(action)
+        return after, reward + self.constant, *others
+
+
+@pytest.mark.parametrize(
+    ("constant", "learner", "said"),
+    [
+        (100.0, ut.GradientDescent(), "between 100 and 101"),
+        (-101.0, ut.GradientDescent(), "between -101 and -100"),
+        (5.0, ut.GradientDescent(), None),
+        (100.0, None, None),  # a table
+        (1e6, None, "subtract 1000000 from"),
+    ],
+)
+def test_rewards_that_have_much_in_common_are_said(constant: float, learner: Any, said: str | None) -> None:
+    run = Run(ut.FromGymnasium(lambda: Shifted(constant)), Method(learner=learner), ut.Settings(seeds=1))
+    run.close()
+    found = [note for note in run.notes if note.startswith("Rewards of a random policy lie between ")]
+    assert len(found) == (said is not None) and (said or "") in "".join(found)

@@ -6,6 +6,7 @@ Modules load lazily, so that `--help` and `import uppertail` are fast.
 import importlib
 import inspect
 import pydoc
+import re
 from typing import Any, NamedTuple
 
 from uppertail.errors import InputError, join_names, message_of, nearest, printable, short_text
@@ -226,6 +227,7 @@ _SYNONYMS = {
     "checkpoint_every": "checkpoint_freq checkpoint_interval save_freq save_interval",
     "evaluate_every": "eval_freq eval_every eval_interval eval_frequency",
 }
+ID = re.compile(r"[\w./-]*(:|-v)[\w./:-]*")  # of an environment of Gymnasium: its version, or its module first
 ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in names.split()}
 """The option for each name that other libraries give it."""
 
@@ -252,8 +254,6 @@ def class_named(part: str, name: Any) -> type:
     shown = printable(name[:200])
     require_kept(part, name)
     if name not in known.kinds and "." not in name:
-        if part == "env" and "-v" in name:
-            raise InputError(f"For {shown}, an environment of Gymnasium, use --env Gym --env.id {shown}.")
         raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
     why = ""
     try:
@@ -266,10 +266,15 @@ def class_named(part: str, name: Any) -> type:
         if part == "env":
             raise InputError(
                 f"{shown} is not an environment builder: register the function that makes it "
-                f"(gymnasium.register('My-v0', entry_point=...)), and use --env Gym --env.id MODULE:My-v0; or {use}"
+                f"(gymnasium.register('My-v0', entry_point=...)), and use --env MODULE:My-v0; or {use}"
             )
         raise InputError(f"The class {shown} given for --{part} is no subclass of {contract.__name__}: {use}")
     return kind
+
+
+def is_id(name: Any) -> bool:
+    """Whether it looks like the id of an environment of Gymnasium, which may name a module before a colon."""
+    return isinstance(name, str) and bool(ID.fullmatch(name))
 
 
 def require_kept(part: str, name: Any) -> None:

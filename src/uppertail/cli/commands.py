@@ -145,7 +145,7 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
             settings=Settings,
             examples="""examples:
   uppertail train --env Chain --env.length 100 --seeds 10
-  uppertail train --env Gym --env.id CartPole-v1 --distribution Categorical --steps 50000 --out runs/cartpole""",
+  uppertail train --env CartPole-v1 --distribution Categorical --steps 50000 --out runs/cartpole""",
         ),
         Command(
             "resume",

@@ -30,30 +30,37 @@ def main(config: Values) -> int:
         run = opened.result
         seed = run.best_seed if config.seed is None else config.seed
         program, observations = program_of(run.player(seed)), _observations(opened.run.builder)
+        reading = run.interface.reading
     about = {"made by": "uppertail", "environment": run.record.environment, "method": run.record.method}
     about |= {"seed": str(seed), "action repeat": str(run.action_repeat)}
     kept = run.record.network_of(seed - run.seeds[0])
     content, policy = KINDS[to.suffix.lower()](program, about)
-    checked = _checked(run, seed, observations, program, policy)
+    given = np.stack([*map(reading.array, observations)]) if reading.origins else observations
+    checked = _checked(run, seed, observations, given, program, policy)
     with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)
     if not config.quiet:
         print(f"The greedy policy of seed {seed} ({kept}) in {to} ({len(content):,} bytes): {checked}.")
         if run.action_repeat > 1:
             print(f"Take each of its actions for {run.action_repeat} steps, as in training.")
+        for place, number in reading.origins:
+            print(f"Subtract {number:.17g} from number {place} of an observation before it is asked.")
     return 0
 
 
-def _checked(run: TrainingResult, seed: int, asked: Any, program: Program, policy: Policy) -> str:
-    """Says how far the policy of a file differs from the run; InputError if by more than rounding."""
+def _checked(run: TrainingResult, seed: int, asked: Any, given: Any, program: Program, policy: Policy) -> str:
+    """Says how far the policy of a file differs from the run; InputError if by more than rounding.
+
+    `asked` are observations, `given` what a file is asked in their place.
+    """
     mask = np.random.default_rng(0).random((CHECKED, program.actions)) < 0.5
     mask[np.arange(CHECKED), np.arange(CHECKED) % program.actions] = True
-    actions, *given = policy(np.reshape(asked, (CHECKED, *program.shape)) if program.type else asked, mask)
+    actions, *found = policy(np.reshape(given, (CHECKED, *program.shape)) if program.type else given, mask)
     returns = run.distribution(asked, seed)
     if not np.isfinite(returns.mean).all():
         raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")
     same = sum(map(np.allclose, actions, np.asarray(run.act(asked, seed=seed, action_mask=mask))))
-    moments = [*zip(given, (returns.mean, returns.std), strict=True)]
+    moments = [*zip(found, (returns.mean, returns.std), strict=True)]
     difference = max(np.abs(own - expected).max() for own, expected in moments if own is not None)
     if difference > MOST_DIFFERENCE * max(1e-6, np.abs(returns.mean).max()):
         raise InputError(f"Returns of the file and the run differ by {difference:.2g}, so nothing was written.")

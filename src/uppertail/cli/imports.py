@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from uppertail.parts import PARTS
+from uppertail.parts import PARTS, is_id
 from uppertail.yaml_files import content_of
 
 OURS = re.compile(r"(uppertail|gymnasium)(\.[A-Za-z]\w*)+")  # import paths whose code runs without a question
@@ -28,9 +28,10 @@ def foreign_names(options: Mapping[str, Any]) -> Iterator[str]:
         for name in loggers if isinstance(loggers, list) else [loggers]:
             if _is_foreign(name):
                 yield name
-    for asked in _readings(options.get("env.id")):
+    env = options.get("env")
+    for asked in [*_readings(options.get("env.id")), *filter(is_id, _readings(env))]:
         module, colon, _ = str(asked).rpartition(":")
-        is_import = options.get("env") == "Gym" and OURS.fullmatch(module)  # others would call what it names
+        is_import = (env == "Gym" or is_id(env)) and OURS.fullmatch(module)  # others would call what it names
         if colon and not is_import:
             yield str(asked)
     wrappers = content_of(options.get("env.wrappers"))

@@ -20,7 +20,7 @@ import docstring_parser
 
 from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, join_names, nearest, printable, short_text
-from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, name_of
+from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_id, name_of
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
@@ -135,6 +135,10 @@ def parse(
     file = read_options(Path(typed["config"])) if "config" in options and typed.get("config") else {}
     given = {**{name: value for name, value in preset.items() if "." not in name}, **file, **typed}
     given |= {part: content_of(given[part]) for part in parts if part in given}
+    if "env" in parts and is_id(name := given.get("env")):
+        if given.setdefault("env.id", name) != name:
+            raise InputError(f"--env {printable(str(name))} and --env.id name two environments: leave one out.")
+        given["env"] = "Gym"
     if parts:
         find_here(given)
     classes = {part: kind for part in parts if (kind := _class_of(part, given))}
@@ -190,7 +194,7 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
             yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]
     if unnamed:
         name = printable(unnamed[0])
-        known = f" For an environment of Gymnasium, use --env Gym --env.id {name}." if "-v" in name else ""
+        known = f" For an environment of Gymnasium, use --env {name}." if is_id(name) else ""
         raise InputError(f"{name!r} belongs to no option: `{program} --help` lists them.{known}")
 
 

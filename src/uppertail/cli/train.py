@@ -36,6 +36,7 @@ from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress
 from uppertail.training.method import Method
 from uppertail.training.process import interruptible
+from uppertail.training.remarks import remarks
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
@@ -217,8 +218,9 @@ def train(
 ) -> int:
     """Trains, writes the files of the run to a locked folder, also if training fails, and returns the exit code."""
     env, label = run.builder.label, f"{type(run.method.distribution).__name__}, {type(run.method.policy).__name__}"
+    whose = f"{folder}: " if quiet else ""  # nothing else says which of several runs it is
     for note in run.notes:
-        complain(note)
+        complain(whose + note)
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
     log, on = JSONL(folder / records.LOG), f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
@@ -234,8 +236,8 @@ def train(
             goes_on = "" if error.result.record.diverged else on
             raise InputError(f"{error} What was learned until then is in {folder}{goes_on}.") from error
         _write(folder, result, label)
-    for remark in run.remarks(result):
-        complain(remark)
+    for remark in remarks(run, result):
+        complain(whose + remark)
     if result.record.interrupted and not quiet:
         print(f"Interrupted: what was learned until now is kept{on}.", file=sys.stderr)
     if not quiet:

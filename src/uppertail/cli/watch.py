@@ -15,6 +15,7 @@ from PIL import Image
 from uppertail.cli import output_file
 from uppertail.cli.options import Values
 from uppertail.cli.trained import open_run
+from uppertail.compiling import jitted
 from uppertail.environments import EVALUATION, Frame, WatchedEnvironment
 from uppertail.errors import InputError
 from uppertail.masks import ActionMask
@@ -23,7 +24,6 @@ from uppertail.policies import ExplorationPolicy
 from uppertail.records import write_bytes, write_errors
 from uppertail.training.driver import EVALUATION_STEPS
 from uppertail.training.loop import Actor, Choice
-from uppertail.training.programs import jitted
 from uppertail.training.run import Run
 from uppertail.types import PyTree
 
@@ -111,7 +111,7 @@ def watch(
             ret, length = ret + reward, length + 1
             ended = ended or run.builder.repeats * length >= EVALUATION_STEPS
             show(environment.frame(), ended)
-        yield ret, int(run.builder.steps_of(np.array(length)))
+        yield ret, int(run.builder.steps_of(np.array(environment.length)))
 
 
 class Animation:

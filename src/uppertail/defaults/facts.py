@@ -32,6 +32,8 @@ ROUNDING = 1e-6  # share of the largest value below which what a regression leav
 
 TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
 CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
+LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
+STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
 UNDONE = 0.1  # of a change, at most, is left where an action undoes it, and in as few of its steps more may be left
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
@@ -93,6 +95,27 @@ class Facts:
         """Steps of a random policy."""
         return random_steps(self.builder, self.observed, self._say)
 
+    @property
+    def measured_returns(self) -> Float[np.ndarray, " episodes"] | None:
+        """The returns of whole episodes of a random policy, not discounted; None: no rule asked for its steps."""
+        steps: Steps | None = vars(self).get("steps")
+        return None if steps is None else np.array([rewards.sum() for rewards in steps.episodes[:-1]])
+
+    @property
+    def measured_rewards(self) -> Float[np.ndarray, " steps"] | None:
+        """The rewards of a random policy; None: no rule asked for its steps."""
+        steps = vars(self).get("steps")
+        return None if steps is None else np.asarray(steps.reward)
+
+    def clocks(self, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
+        """The numbers that show when time runs out."""
+        return clocks(self.steps, left_out)
+
+    @property
+    def is_paid_at_the_limit(self) -> bool:
+        """Whether a random policy was paid where time ran out, far beyond what it was paid elsewhere."""
+        return paid_at_the_limit(self.steps)
+
     @functools.cached_property
     def range(self) -> ReturnRange:
         """The range of discounted returns: known, or else measured."""
@@ -147,7 +170,10 @@ class Facts:
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
         """What followed where the same action was taken in the same observation again."""
         table = self._table()
-        return chance(self.steps if table is None else table_steps(table), left_out)
+        steps = self.steps if table is None else table_steps(table)
+        if self.builder.repeats > 1:  # a limit cuts actions short
+            steps = Steps(*(np.asarray(each)[~np.asarray(steps.truncated)] for each in steps))
+        return chance(steps, left_out)
 
 
 def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
@@ -243,17 +269,52 @@ def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     """How many pairs of observation and action came again, and how many of them led to different outcomes.
 
-    An outcome is the reward, whether the episode terminates and, if not, the next observation. Steps that a time limit
-    cut short are not compared.
+    An outcome is the reward, whether the episode terminates and, if not, the next observation. A time limit is none of
+    the outcome, but what is paid there is.
     """
     here, after = (_without(each, left_out) for each in (steps.observation, steps.next_observation))
     outcomes: dict[tuple[bytes, int], list[tuple[float, bytes]]] = {}
-    for number in np.flatnonzero(~np.asarray(steps.truncated)):
+    for number in range(len(here)):
         following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
         pair = here[number].tobytes(), int(steps.action[number])
         outcomes.setdefault(pair, []).append((float(steps.reward[number]), following))
     again = [found for found in outcomes.values() if len(found) > 1]
     return Chance(len(again), sum(len(set(found)) > 1 for found in again))
+
+
+def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
+    """The places of numbers that show when time runs out.
+
+    Such a number has one value after each step in which it ran out. No other step has it, but a few that go before:
+    a rounded clock stands still at the end.
+    """
+    late, over = np.asarray(steps.truncated), np.asarray(steps.terminated)
+    here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
+    if here.ndim != 2 or late.sum() < LEAST_CUT or late.all():
+        return np.zeros(0, np.int64)
+    at_end = after == after[late][0]
+    leads_on = np.vstack([at_end[1:], np.zeros((1, here.shape[1]), bool)])  # the last step of all has no next one
+    strays = at_end & ~(late | over)[:, None] & ~leads_on
+    strays[-1] = False
+    early = np.mean(at_end & ~late[:, None], axis=0)
+    found = at_end[late].all(axis=0) & ~strays.any(axis=0) & (early <= STANDS_STILL)
+    return np.setdiff1d(np.flatnonzero(found), left_out)
+
+
+def paid_at_the_limit(steps: Steps) -> bool:
+    """Whether steps in which time ran out were paid far beyond all others, by more than these differ.
+
+    Less of the usual reward, in an action that the limit cut short, is no payment. Rewards that come as often anywhere
+    would fall on these steps alone with a chance of at most `BY_CHANCE`.
+    """
+    late, reward = np.asarray(steps.truncated), np.asarray(steps.reward)
+    if late.all():
+        return False
+    usual = reward[~late]
+    width = np.ptp(usual)
+    low, high = min(0.0, usual.min()) - width, max(0.0, usual.max()) + width
+    paid = np.sum((reward[late] < low) | (reward[late] > high))
+    return bool(late.mean() ** paid <= BY_CHANCE)
 
 
 def told_by_past(steps: Steps) -> Told | None:

@@ -22,7 +22,7 @@ that you give is taken as it is, and turns off no other choice.
 The *plan* is every setting with where it came from (given, default or measured) and why:
 
 ```sh
-uppertail train --env Gym --env.id CartPole-v1 --dry-run   # prints the plan and ends
+uppertail train --env CartPole-v1 --dry-run   # prints the plan and ends
 ```
 
 The first line of a run says it in words, and `config.yaml` and checkpoints hold it beside what you asked for.

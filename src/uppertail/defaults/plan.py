@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 from uppertail.defaults.facts import Facts
 from uppertail.defaults.rules import RULES, Draft
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
+from uppertail.environments import Actions
 from uppertail.errors import InputError
 from uppertail.parts import PARTS, require_kept
 from uppertail.records import Success, describe, plain
@@ -174,16 +175,17 @@ def plan_of(asked: Mapping[str, Any], filled: Mapping[str, Any], chosen: Mapping
     return Plan({**entries, **{name: each for name, each in chosen.items() if name not in entries}})
 
 
-def in_words(plan: Plan, space: ObservationSpace, num_actions: int, success: Success) -> str:
+def in_words(plan: Plan, space: ObservationSpace, actions: Actions, success: Success) -> str:
     """What was chosen for a run, in a line.
 
     Args:
         plan: of the run.
         space: of the observations.
-        num_actions: how many there are.
+        actions: how they are numbered.
         success: when episodes are a success.
     """
-    parts = [counted(num_actions, "action"), *_of_observations(plan, space), _learns(plan["learner"])]
+    by_parts = ", learned by their parts" if actions.sizes else ""
+    parts = [counted(actions.size, "action") + by_parts, *_of_observations(plan, space), _learns(plan["learner"])]
     low, high = plan["returns"]
     parts.append(f"returns {low:.4g} to {high:.4g}, {plan.entries['returns'].reason}")
     if success.episodes > 1:

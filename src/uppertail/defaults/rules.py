@@ -5,9 +5,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from uppertail.defaults.facts import (
+    BY_CHANCE,
     CLEAR,
     IDLE_EPISODES,
+    LEAST_CUT,
     LONGEST,
     LONGEST_STACK,
     MOST_JUDGED,
@@ -15,6 +19,7 @@ from uppertail.defaults.facts import (
     SAME,
     SHUFFLES,
     SIGNIFICANT,
+    STANDS_STILL,
     TOLD,
     UNDONE,
     Facts,
@@ -45,6 +50,18 @@ SOUGHT = (
 RECALLED = (
     "Where observations and actions were equal, {shown} of an episode told {share:.0%} of what varied in rewards, so "
     "observations are shown with them: `act` takes {act} (--env.stack 1: the last observation alone)."
+)
+FLAT = (
+    "{} {} read as plain numbers, each pixel by itself, since only an image that stands alone is learned as one: show "
+    "it alone (--env.wrappers), or places in it as numbers."
+)
+HIDDEN = (
+    " Nothing shows the time that is left: if what is best depends on it, show it, as gymnasium.wrappers."
+    "TimeAwareObservation does."
+)
+LIMITED = (
+    "{}, so the time limit is part of the task, and its end is the end of an episode (--env.ends_at_limit false: "
+    "learning looks beyond it)."
 )
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
@@ -149,7 +166,7 @@ class Draft:
         if isinstance(self.builder, VectorBuilder):
             usual = {
                 "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None,
-                "stack": None,
+                "stack": None, "ends_at_limit": None,
             }  # fmt: skip
             given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given
@@ -226,7 +243,8 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         "goal whose reward it did not see"
     )
     noise = tuple(facts.irrelevant.tolist())
-    idle = () if facts.repeating(noise) >= REPEATED else tuple(facts.idle.tolist())
+    kept = facts.clocks() if facts.is_paid_at_the_limit else ()
+    idle = () if facts.repeating(noise) >= REPEATED else tuple(np.setdiff1d(facts.idle, kept).tolist())
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
         return Choice(None, "each number tells something of what comes next", True)
@@ -242,7 +260,25 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     seen = f"{share:.0%} of the distinct observations came again"
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
-    return Choice("auto", f"{seen}, so they stay numbers", True)
+    images = draft.builder.inspected.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
+    note = FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are") if images else None
+    return Choice("auto", f"{seen}, so they stay numbers", True, note)
+
+
+def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
+    builder = draft.builder
+    if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not (facts.observed or facts.known() is None):
+        return None
+    clocks = facts.clocks(draft.left_out) if facts.observed else ()
+    if facts.is_paid_at_the_limit:
+        why = "a random policy was paid more in steps in which time ran out than in all others"
+        hidden = HIDDEN if facts.observed and not len(clocks) else ""
+    elif len(clocks):
+        why, hidden = "a number shows when time runs out", ""
+    else:
+        shown = ", and no number showed it" if facts.observed else "; what is shown was not judged"
+        return Choice(None, f"steps in which time ran out were paid no more than others{shown}", True)
+    return Choice(True, why, True, LIMITED.format(why[0].upper() + why[1:]) + hidden)
 
 
 def _learner(facts: Facts, draft: Draft) -> Choice:
@@ -381,6 +417,21 @@ RULES = (
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
         "key",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
+    ),
+    Rule(
+        "env.ends_at_limit",
+        _ends_at_limit,
+        "if Python steps the environment: rewards of the steps that a time limit cut short, and of all others; each "
+        "number after these steps, without what is left out",
+        "`true`, a truncated episode is learned as one that terminated, where these were paid "
+        "beyond all others by more than the others differ, or where a number has one value after each of them, and "
+        "nowhere else but in a few steps before; else "
+        "`null`: learning looks beyond the limit",
+        f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short; a rounded clock "
+        f"stands still in {STANDS_STILL:g} of the steps",
+        "set once: [decision 45](decisions/0045-a-limit-that-is-shown-or-paid.md)",
+        "the ten environments of [sparse rewards](sparse.md), classic control, toy texts and three tasks of "
+        "dm_control: none shows or pays its limit",
     ),
     Rule(
         "learner",

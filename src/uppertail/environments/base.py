@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from uppertail.capacity import require_memory, size_of
+from uppertail.compiling import jitted
 from uppertail.encodings import ObservationSpace, Preferences, VectorSettings
 from uppertail.encodings.base import StateEncoding
 from uppertail.errors import InputError
@@ -77,6 +78,7 @@ class WatchedEnvironment(abc.ABC):
     """One environment that shows itself, at `frames_per_second`."""
 
     frames_per_second: float
+    length = 0  # of the episode so far, as `steps_of` takes it
     action_mask: np.ndarray | None = None  # which actions are allowed now; None: it does not say
 
     @abc.abstractmethod
@@ -133,7 +135,7 @@ class EnvironmentBuilder(abc.ABC):
         return Success(self.success_return, self.success_episodes)
 
     def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
-        """Steps of whole episodes, whose lengths are in actions; the last action of each counts in full, by default."""
+        """Steps of whole episodes from the lengths that a run counts: of actions, the last of which counts in full."""
         return np.asarray(self.repeats * lengths)
 
     @property
@@ -246,7 +248,7 @@ def discounted_steps(steps: float, discount: float) -> float:
     return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(jitted, static_argnums=1)
 def _ranges(environments: Environment, discount: float) -> PyTree:
     return jax.vmap(lambda environment: environment.return_range(discount))(environments)
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
+from uppertail.compiling import jitted
 from uppertail.environments.base import Environment, EnvironmentBuilder, discounted_steps
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.vector import HostEnvironments, step_host
@@ -166,7 +167,7 @@ def _compiled_steps(builder: EnvironmentBuilder, observed: bool) -> Steps:
     return steps
 
 
-@functools.partial(jax.jit, static_argnames="observed")
+@functools.partial(jitted, static_argnames="observed")
 def _walk(
     environment: Environment, key: PRNGKeyArray, keys: Key[Array, " steps"], observed: bool
 ) -> tuple[Steps, Bool[Array, " steps"]]:

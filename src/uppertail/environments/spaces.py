@@ -18,6 +18,7 @@ UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
 IMAGE_SIDE = 10  # an array of numbers with two or three axes is an image if it has as many rows and columns
 LARGE = {"f": 1024.0, "i": 2.0**23, "u": 2.0**23}  # 32 bits hold fractions to 6e-5 there, and integers up to 2^24
 ROUNDED = 256.0  # differences from a large number are rounded to so many of its spacings: sums in another order differ
+LARGEST_INTEGER = 2**31 - 1  # of an integer of 32 bits
 MOST_STATES = 4096  # observations of several integers are one state if they have at most this many values
 
 SIZES: dict[str, Callable[[Any], Any]] = {
@@ -72,6 +73,11 @@ def is_text(space: Any) -> bool:
     """Whether its observations are texts, as in Text and in spaces of other packages (MiniGrid's missions)."""
     from_gymnasium = type(space).__module__.startswith("gymnasium.")
     return is_a(space, "Text") or (not from_gymnasium and isinstance(space.sample(), str))
+
+
+def is_image(space: Any) -> bool:
+    """Whether it is an image, if it stands alone."""
+    return is_a(space, "Box") and _image(space) is not None
 
 
 def leaves(space: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -249,10 +255,17 @@ def _part(xp: Any, path: Path, space: Any, seen: Any = None) -> Part:
 def _integers(xp: Any, path: Path, space: Any) -> Part:
     """A part of integers: each becomes a one-hot; those of a MultiBinary are 0 and 1 already."""
     kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
-    sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(np.int32)
+    whole = np.int64 if xp is np else np.int32
+    sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(whole)
+    if (sizes > LARGEST_INTEGER).any():
+        hashed = ", or use --env.encoding hashed" if xp is np else ""
+        raise InputError(
+            f"An observation of the space {space} may have more than {LARGEST_INTEGER:,} values: wrap the environment "
+            f"so that it has fewer{hashed}."
+        )
 
     def read(seen: Any) -> Any:  # in a compiled program, no error can be raised
-        integers = xp.array(seen, np.int32)
+        integers = xp.array(seen, whole)
         integers = (_flat(integers, space) if xp is np else integers.reshape(sizes.size)) - start
         if xp is np:
             _require_same(seen, integers + start, space)

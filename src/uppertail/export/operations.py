@@ -132,7 +132,7 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
         helper.make_tensor_value_info("observation", kind, ["n", *program.shape]),
         helper.make_tensor_value_info("mask", TensorProto.BOOL, ["masks", actions]),
     ]
-    kind_of_action = helper.np_dtype_to_tensor_dtype(np.dtype(_type(program.action)))
+    kind_of_action = helper.np_dtype_to_tensor_dtype(program.action.dtype)
     outputs = [
         helper.make_tensor_value_info("action", kind_of_action, ["n", *program.action.shape]),
         *(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", actions]) for name in program.results[1:]),

@@ -21,7 +21,7 @@ from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.evidence.kernel_counts import KernelEvidence
 from uppertail.export.observations import LOADED, NEEDED, read
-from uppertail.export.operations import Program
+from uppertail.export.operations import Program, Value
 from uppertail.export.tables import place_of
 from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts, parts_of_actions
 from uppertail.networks.ensemble import EnsembleNetwork
@@ -52,8 +52,8 @@ def program_of(player: Player) -> Program:
     if listed.own is None:
         program.add("add", best, listed.first, result="action")
     else:
-        program.action = listed.own[0]
-        program.add("rows", listed.own, best, result="action")
+        program.action, program.arrays["own"] = listed.own[0], listed.own  # of the type that the environment takes
+        program.add("rows", Value(program, "own"), best, result="action")
     return program
 
 

@@ -143,7 +143,7 @@ def not_by_parts(sizes: tuple[int, ...], why: str) -> InputError:
     """The error of what cannot learn actions by their parts, with why, and a first remedy."""
     return InputError(
         f"An action is one of {math.prod(sizes):,} combinations of {len(sizes)} numbers, and {why}, or let the "
-        "environment have at most 64 actions (--env.levels 2, or a wrapper)."
+        "environment have at most 64 actions (a wrapper, or --env.levels 2 if they are a Box)."
     )
 
 

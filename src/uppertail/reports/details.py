@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from uppertail.compiling import jitted
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
 from uppertail.masks import ActionMask
@@ -92,7 +93,7 @@ def mixture_density(family: Any) -> Callable[[PyTree, Any], Any]:
     def heights(z: PyTree, points: Any) -> Any:
         return jnp.mean(jax.vmap(jax.vmap(family.density), in_axes=(0, None))(z, points), axis=0)
 
-    return jax.jit(jax.vmap(jax.vmap(heights)))
+    return jitted(jax.vmap(jax.vmap(heights)))
 
 
 def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]:
@@ -119,7 +120,7 @@ def _shares(policy: Any, family: Any, count: int) -> Callable[[PyTree, Any], Any
         first = jax.vmap(lambda key: policy.first_action(key, Decision(family, z, action_mask=mask)))
         return jnp.mean(jax.nn.one_hot(first(jax.random.split(jax.random.key(0), DECISIONS)), count), axis=0)
 
-    return jax.jit(jax.vmap(jax.vmap(shares)))
+    return jitted(jax.vmap(jax.vmap(shares)))
 
 
 def exact(seed: Seed, states: list[int]) -> list[list[Any]]:

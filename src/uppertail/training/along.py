@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Array, Int, Shaped, UInt8
 
 from uppertail.agent import Agent
+from uppertail.compiling import jitted
 from uppertail.distributions import spread
 from uppertail.errors import printable
 from uppertail.networks import Network
-from uppertail.training.programs import jitted
 
 SHOWN = 8  # observations of each seed, evenly along its path
 MOST_SHOWN = 64  # of all seeds

@@ -31,7 +31,7 @@ class Played(NamedTuple):
     """Episodes that were played with learned networks."""
 
     returns: Float[np.ndarray, "seeds episodes"]
-    lengths: Int[np.ndarray, "seeds episodes"]  # in actions
+    lengths: Int[np.ndarray, "seeds episodes"]  # as `steps_of` takes them
 
 
 class Driver(abc.ABC):

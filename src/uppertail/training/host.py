@@ -63,8 +63,8 @@ class HostDriver(Driver):
 
     @property
     def remark(self) -> str | None:
-        found = [self.builder.repeats * ends.longest for ends in self.ends if ends.look_like_a_limit]
-        if not found:
+        found = [ends.longest for ends in self.ends if ends.look_like_a_limit]
+        if not found or self.builder.ends_at_limit:
             return None
         limit, label = max(found), self.builder.label
         return (

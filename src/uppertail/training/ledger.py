@@ -147,7 +147,7 @@ class Ledger:
     """The host's account of a run, kept after each compiled chunk, in steps of the environment.
 
     A step of a rollout is an action, which is taken for `repeats` steps; an episode can end before the last of them.
-    `steps_of` makes steps of the lengths of episodes in actions.
+    `steps_of` makes steps of the lengths of episodes that a run counts.
     """
 
     def __init__(

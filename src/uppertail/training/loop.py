@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.compiling import jitted
 from uppertail.errors import InputError
 from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.masks import ActionMask, masked
@@ -34,7 +35,7 @@ def seed_keys(seed: int | Int[Array, ""]) -> SeedKeys:
     return SeedKeys(*jax.random.split(jax.random.key(seed), 3))
 
 
-all_seed_keys = jax.jit(jax.vmap(seed_keys))
+all_seed_keys = jitted(jax.vmap(seed_keys))
 """The keys of several seeds, every array with a leading axis of seeds."""
 
 

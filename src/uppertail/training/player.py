@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
+from uppertail.compiling import jitted
 from uppertail.distributions import spread
 from uppertail.encodings import States, require_state
 from uppertail.environments import Interface
@@ -18,7 +19,6 @@ from uppertail.errors import InputError, message_of, short_text
 from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.training.loop import Actor
-from uppertail.training.programs import jitted
 from uppertail.types import PyTree
 
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)

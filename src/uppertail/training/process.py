@@ -21,7 +21,7 @@ from uppertail.training.birth import birth
 
 SMALLER = (
     "use fewer --seeds, a smaller --network.width, --replay_size or --env.hash_size, or, where there are very many "
-    "states, --env.encoding scalar"
+    "states, --env.encoding hashed or scalar"
 )
 """The remedy if the state of all seeds does not fit into memory."""
 

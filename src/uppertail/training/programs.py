@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.capacity import require_memory
+from uppertail.compiling import jitted
 from uppertail.training.process import cores
 from uppertail.types import PyTree
 
@@ -43,21 +44,6 @@ def _count(event: str, **_: Any) -> None:
 
 
 jax.monitoring.register_event_listener(_count)
-
-
-def jitted(function: Callable[..., Any], **options: Any) -> Any:
-    """`jax.jit` of a function whose products keep all 32 bits.
-
-    By default an accelerator rounds their factors, to 11 bits on recent GPUs. Distances between vectors that are far
-    from 0, and normal equations, are lost then.
-    """
-
-    @functools.wraps(function)
-    def precise(*arguments: PyTree) -> Any:
-        with jax.default_matmul_precision("highest"):
-            return function(*arguments)
-
-    return jax.jit(precise, **options)
 
 
 class Programs:

@@ -110,11 +110,12 @@ class Rollouts:
         if not self._made:
             return
         columns = (_all(_stack, column) for column in zip(*self._made, strict=True))
-        observation, action, after, reward, terminated, truncated, _, real, mask, _, next_action, exploratory = columns
+        observation, action, after, reward, terminated, truncated, _, real, taken, mask, _, *chosen = columns
+        next_action, exploratory = chosen
         self._made = []
         ended = (terminated | truncated) & real
         ret, self._ret = _running_sums(self._ret, reward * real, ended)
-        length, self._length = _running_sums(self._length, real.astype(np.int32), ended)
+        length, self._length = _running_sums(self._length, (taken * real).astype(np.int32), ended)
         earned, self._earned = _running_sums(self._earned, reward * real, ended, np.where(real, self.discount, 1.0))
         following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
@@ -133,15 +134,20 @@ class Ends:
     """Counts how episodes of one seed end, to tell whether their environment says `terminated` at its own time limit.
 
     It looks so if several episodes terminated at exactly the greatest length of all, and what was seen and done in
-    their last step does not say why: it went on elsewhere, or, in vectors, no number had the same value at all ends.
+    their last step does not say why: it went on elsewhere, or, in vectors, no number had the same value at all ends,
+    nor only values that it has nowhere else.
     """
 
     def __init__(self) -> None:
         self.longest = self.met = 0
+        self.low, self.high = np.array(np.inf), np.array(-np.inf)  # of numbers where episodes go on
         self._last: dict[bytes, np.ndarray] = {}  # the last steps of those episodes, and where they led
         self._going_on: set[bytes] = set()  # steps after which an episode went on
 
     def add(self, fresh: Transition, record: StepRecord) -> None:
+        on = np.asarray(fresh.next_observation)[~np.asarray(record.ended)]
+        if on.ndim == 2 and on.dtype.kind == "f" and len(on):
+            self.low, self.high = np.minimum(self.low, on.min(axis=0)), np.maximum(self.high, on.max(axis=0))
         steps = zip(fresh.observation, fresh.action, fresh.terminated, record.ended, record.length, strict=True)
         for row, (observation, action, terminated, ended, length) in enumerate(steps):
             if not ended:
@@ -159,7 +165,13 @@ class Ends:
         if self.met < LEAST_MET or self.longest < LEAST_LENGTH:
             return False
         where = np.stack([*self._last.values()])
-        differs = where.ndim == 2 and where.dtype.kind == "f" and bool((np.ptp(where, axis=0) > 0).all())
+        differs = (
+            where.ndim == 2
+            and where.dtype.kind == "f"
+            and bool(
+                ((np.ptp(where, axis=0) > 0) & (where.min(axis=0) <= self.high) & (where.max(axis=0) >= self.low)).all()
+            )
+        )
         return differs or not self._going_on.isdisjoint(self._last)
 
 
@@ -298,7 +310,7 @@ def play_episodes(
                 now = step_host(host, actions[row], lambda w=where: w)
                 on = np.flatnonzero(now.real & (played[row] < quota))
                 returns[row, played[row, on], on] += now.reward[on]
-                lengths[row, played[row, on], on] += 1
+                lengths[row, played[row, on], on] += now.steps[on]
                 ended = now.terminated | now.truncated
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from uppertail.capacity import require_memory, size_of
+from uppertail.compiling import jitted
 from uppertail.defaults import Draft, Entry, Facts, Plan, decide, in_words, known_or_measured, plan_of
 from uppertail.encodings import States
 from uppertail.environments import (
@@ -42,19 +43,19 @@ from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
-from uppertail.training.programs import Programs, jitted, on_accelerator, rows_of
+from uppertail.training.programs import Programs, on_accelerator, rows_of
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
+OPENED_WITH = "repeats", "ends_at_limit"  # settings of a builder that its open environments have
 UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
 FAR = 5  # time limits that a discount may look ahead where there is chance
-GIVEN_UP = 50  # episodes at the end, at least, in which a return that was seen before has to be missed
-WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
+IN_COMMON, IN_COMMON_OF_TABLES = 10, 1e5  # what rewards may have in common, in their range; 32 bits hold 7 digits
 ROUNDED = 1e-3  # how far a learned mean may be beyond the range of returns, in ranges
 
 
@@ -115,7 +116,8 @@ class Run:
         facts = Facts(seen, settings.discount, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
-        if self.builder.repeats != builder.repeats or draft.space is not self.driver.observations:
+        as_before, now = ([getattr(each, name, None) for name in OPENED_WITH] for each in (builder, self.builder))
+        if now != as_before or draft.space is not self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
         return facts.of(self.builder), dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)
@@ -145,17 +147,20 @@ class Run:
             *sanity_warnings(self.method, encoding, self.settings.discount),
             *self._beyond_the_limit(),
             *self._small_steps(),
-            *(self._too_many_pairs(facts) if before is None else []),
+            *([] if before is not None else [*self._too_many_pairs(facts), *self._much_in_common(facts)]),
         ]
+        self.random_returns = facts.measured_returns
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
 
     def _beyond_the_limit(self) -> list[str]:
         """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
-        limit = self.builder.time_limit if isinstance(self.builder, GymnasiumBuilder) else None
-        discount = self.settings.discount
-        if limit is None or discount >= 1 or not self._has_chance:
+        builder, discount = self.builder, self.settings.discount
+        if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
+            return []
+        limit = builder.time_limit
+        if limit is None or discount >= 1 or not self.has_chance:
             return []
         ahead = 1 / (1 - discount**self.builder.repeats)
         if ahead <= FAR * limit:
@@ -190,6 +195,21 @@ class Run:
             "learns what they share."
         ]
 
+    def _much_in_common(self, facts: Facts) -> list[str]:
+        """A sentence if rewards have so much in common that what differs is lost on the learner."""
+        rewards, by_gradients = facts.measured_rewards, self._asked_method.chosen_learner.uses_gradients
+        if rewards is None or not (width := np.ptp(rewards)):
+            return []
+        low, high = float(rewards.min()), float(rewards.max())
+        common = low if low > 0 else high if high < 0 else 0.0
+        if abs(common) <= width * (IN_COMMON if by_gradients else IN_COMMON_OF_TABLES):
+            return []
+        return [
+            f"Rewards of a random policy lie between {low:.7g} and {high:.7g}: what differs is small beside what they "
+            f"have in common, and is learned late or not at all. If all episodes are equally long, subtract "
+            f"{common:.7g} from each reward (--env.wrappers, gymnasium.wrappers.TransformReward)."
+        ]
+
     def _fit(self, returns: ReturnRange) -> None:
         """Fits the distribution to the range of returns, and makes the loop."""
         self.returns, seen, repeats = returns, self.driver.observations, self.builder.repeats
@@ -197,7 +217,7 @@ class Run:
         discount = self.settings.discount**repeats  # of an action, as is the limit
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         distribution = self._asked_method.distribution.fit(returns)
-        if self._has_chance and not returns.known:
+        if self.has_chance and not returns.known:
             distribution = distribution.starting_at(MEASURED_STD)
         self.method = dataclasses.replace(self._asked_method, distribution=distribution)
         bounds = None if returns.known or not self._range_grows else returns.bounds
@@ -227,7 +247,7 @@ class Run:
         if known or not whole or not self.loop.learner.can_refit or ledger.finished.any():
             return state
         least, most = ledger.seen.tolist()
-        if self._has_chance:
+        if self.has_chance:
             best = float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
             most = max(most, best if best > high + ROUNDED * (high - low) else high)
         if low <= least and most <= high:
@@ -238,7 +258,7 @@ class Run:
         return self.driver.refit(state, self.loop)
 
     @property
-    def _has_chance(self) -> bool:
+    def has_chance(self) -> bool:
         """Whether a table is learned in which equal states and actions may lead to different outcomes."""
         learner = self._asked_method.chosen_learner
         return isinstance(learner, LeastSquares) and bool(learner.stochastic)
@@ -292,7 +312,7 @@ class Run:
     @property
     def opening(self) -> str:
         """What was chosen, in a line."""
-        return in_words(self.plan, self.driver.observations, self.driver.num_actions, self.builder.criterion)
+        return in_words(self.plan, self.driver.observations, self._listed, self.builder.criterion)
 
     def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
         """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""
@@ -344,67 +364,6 @@ class Run:
         when = {"step": np.full((1, len(episodes)), steps), "episode": np.array([episodes])}
         recorded = Distributions.of_arrays({name: np.asarray(array)[None] for name, array in found.items()} | when)
         return with_environment(recorded, tables, self.builder)
-
-    def remarks(self, result: TrainingResult) -> list[str]:
-        """Sentences for the user at the end."""
-        learned, beyond = result.networks.remark(), self._beyond_what_was_given()
-        missed = self._endless(), self._given_up(result), self._unsettled(result.networks)
-        return [*filter(None, (learned, self.driver.remark, beyond, *missed))]
-
-    def _given_up(self, result: TrainingResult) -> str | None:
-        """A sentence if a seed once earned what neither its later episodes nor its greedy policy came near to."""
-        record = result.record
-        for seed, each, greedy in zip(result.seeds, record.episodes, record.greedy_returns, strict=True):
-            returns, later = each.returns, each.returns[len(each.returns) // 2 :]
-            if len(later) >= GIVEN_UP and max(later.max(), greedy) < (returns.max() + returns.min()) / 2:
-                return (
-                    f"Episode {returns.argmax() + 1:,} of seed {seed} returned {returns.max():.4g}, but none of its "
-                    f"last {len(later):,} came near, nor does its greedy policy ({greedy:.4g}). It may seek what no "
-                    "episode comes to in time: try a longer time limit (--env.max_episode_steps), or a smaller "
-                    "--discount."
-                )
-        return None
-
-    def _unsettled(self, networks: Network) -> str | None:
-        """A sentence if a table without chance has nothing left to try, and still prefers what it knows to be worse."""
-        policy = self.method.policy
-        if not isinstance(networks, TableReturns) or not policy.explores_by_spread or self._has_chance:
-            return None
-        tried = np.asarray(networks.counts) > 0
-        seen = np.any(tried, axis=2)
-        all_tried = np.all(np.all(tried, axis=2) | ~seen, axis=1)
-        if not all_tried.any():
-            return None
-        moments = self.programs.compiled_later(_moments_of_table, self.loop.agent.family)
-        mean, std = map(np.asarray, moments(networks.values))
-        chosen = np.argmax(mean + float(policy.optimism) * std, axis=2)
-        lost = mean.max(axis=2) - np.take_along_axis(mean, chosen[..., None], axis=2)[..., 0]
-        worse = (seen & (lost > WORSE * (self.returns.high - self.returns.low))).sum(axis=1) * all_tried
-        if not worse.any():
-            return None
-        return (
-            f"All actions were tried, but in {worse.max():,} states {type(policy).__name__} still prefers one that it "
-            f"knows to be worse: where ways lead back, {type(self.method.distribution).__name__} keeps a spread of its "
-            "own. Use --distribution Gaussian, or a smaller --discount, such as 0.95."
-        )
-
-    def _endless(self) -> str | None:
-        """A sentence if no episode ended."""
-        if any(seed.returns.size for seed in self.ledger.episodes):
-            return None
-        may_go_on = isinstance(self.builder, GymnasiumBuilder) and self.builder.may_go_on
-        limit = ", or set a time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit" * may_go_on
-        return f"{self.builder.label}: no episode ended in {max(self.ledger.env_steps):,} steps: train longer{limit}."
-
-    def _beyond_what_was_given(self) -> str | None:
-        """A sentence if the range of returns that the user gave is far from what the environment paid."""
-        (low, high, _), (least, most) = self.returns, self.ledger.seen.tolist()
-        if not self.builder.known_returns or (2 * low - high <= least and most <= 2 * high - low):
-            return None
-        return (
-            f"Returns from {least:.4g} to {most:.4g} were seen, far beyond the given {low:.4g} to {high:.4g}, in whose "
-            "unit the run explores: give those that it has to tell apart, with --env.returns, or leave them out."
-        )
 
     def start_returns(self, state: State) -> Moments:
         """Mean and standard deviation of the return where each seed's run starts."""
@@ -463,12 +422,6 @@ def _start_moments(family: Any, network: Network, observation: Array, mask: Acti
     mean, std = (jnp.mean(jax.vmap(jax.vmap(each))(z), axis=0) for each in (family.mean, family.std))
     best = jnp.argmax(masked(mean, mask))
     return mean[best], std[best]
-
-
-def _moments_of_table(family: Any, values: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of each state and action of a table."""
-    z = jax.vmap(jax.vmap(Coordinates(family).distribution))(values)
-    return jax.vmap(jax.vmap(family.mean))(z), jax.vmap(jax.vmap(family.std))(z)
 
 
 def _best_mean(family: Any, network: Network) -> Array:

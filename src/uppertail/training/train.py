@@ -34,6 +34,7 @@ from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress, Stop
 from uppertail.training.method import Method
 from uppertail.training.process import StopRequest, hardware, interruptible, memory_errors
+from uppertail.training.remarks import remarks
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingInterrupted, TrainingResult
 from uppertail.training.run import Run
 from uppertail.training.settings import Settings
@@ -127,7 +128,7 @@ def train(
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints, learned)
     if asked.is_set():
         raise TrainingInterrupted(result)
-    for remark in run.remarks(result):
+    for remark in remarks(run, result):
         warnings.warn(remark, stacklevel=2)
     return result
 

@@ -20,6 +20,8 @@ from uppertail.environments.spaces import Reading
 
 LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
 
+STEPS = "steps"  # in an adapted environment's info: for how many an action was taken that may be repeated
+
 FIVE = "Gymnasium's gives observation, reward, terminated, truncated, info"  # its step
 
 
@@ -140,7 +142,8 @@ class Adapter(Checked):
     """An environment that is called in the same way alone, beside others and when it is watched.
 
     Its observations are arrays, like the `example`, its actions Python integers, and its infos hold a mask of allowed
-    actions or nothing. An action is repeated as long as it is allowed. Without it, Gymnasium's vector
+    actions or nothing, and how many steps an action was taken if it may be repeated, which it is as long as it is
+    allowed. Without it, Gymnasium's vector
     environments convert observations to the declared shape and type, and pass actions as numbers of NumPy's types: an
     environment that works alone might fail, or behave differently, beside others.
     """
@@ -163,14 +166,15 @@ class Adapter(Checked):
 
     def step(self, action: Any) -> Any:
         after, reward, terminated, truncated, info = super().step(int(action))
-        mask = mask_of(info, self.count)
+        mask, taken = mask_of(info, self.count), 1
         for _ in range(self.repeats - 1):
             if terminated or truncated or (mask is not None and not mask[int(action) - self.first_action]):
                 break
             earlier = float(reward)  # an environment may write into its array again
             after, reward, terminated, truncated, info = super().step(int(action))
-            reward, mask = earlier + float(reward), mask_of(info, self.count)
-        return self.array(after), reward, terminated, truncated, {} if mask is None else {KEY: mask}
+            reward, mask, taken = earlier + float(reward), mask_of(info, self.count), taken + 1
+        told = {} if self.repeats == 1 else {STEPS: taken}
+        return self.array(after), reward, terminated, truncated, told if mask is None else {**told, KEY: mask}
 
 
 def adapt_apart(parent: int, make: Callable[[], Any], *arguments: Any) -> Adapter:
@@ -217,11 +221,15 @@ class SideBySide(VectorEnv[Any, Any, Any]):
 
     @property
     def _info(self) -> dict[str, Any]:
-        """The masks of all environments, if they give any."""
-        masks = [info[KEY] for info in self.infos if info]
-        if masks and len(masks) < self.num_envs:
-            raise ValueError(NOT_ALWAYS)
-        return {KEY: np.array(masks)} if masks else {}
+        """What the infos of all environments hold; ValueError if only some of them have a mask."""
+        told = dict[str, Any]()
+        for name in (KEY, STEPS):
+            given = [info[name] for info in self.infos if name in info]
+            if len(given) == self.num_envs:
+                told[name] = np.array(given)
+            elif given and name == KEY:
+                raise ValueError(NOT_ALWAYS)
+        return told
 
     def close_extras(self, **kwargs: Any) -> None:
         for env in self.envs:

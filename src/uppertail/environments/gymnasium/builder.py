@@ -62,6 +62,9 @@ class GymnasiumBuilder(PackageBuilder):
         action_masks: whether only actions are taken that `info["action_mask"]` allows, where an environment gives it.
         action_names: what pictures call the actions, in order, for example '[up, down]'; null: as the environment's
             `metadata["action_names"]` says, or its documentation.
+        ends_at_limit: whether a truncated episode is learned as one that terminated, since its time limit is part of
+            the task; false: learning looks beyond it; null: if a random policy was paid there and nowhere else, or a
+            number shows when time runs out.
         reset_options: options of every reset, as the environment's `reset` takes them, for example '{low: -0.1}'.
     """
 
@@ -74,6 +77,7 @@ class GymnasiumBuilder(PackageBuilder):
     levels: int | None = None
     action_masks: bool = True
     action_names: list[str] | None = None
+    ends_at_limit: bool | None = None
     reset_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -287,8 +291,8 @@ class GymnasiumBuilder(PackageBuilder):
         return None if limit is None else math.ceil(limit / self.repeats)
 
     def steps_of(self, lengths: Int[np.ndarray, "*episodes"]) -> Int[np.ndarray, "*episodes"]:
-        """No more than the time limit, which may cut the last action short."""
-        return np.asarray(np.minimum(super().steps_of(lengths), self.inspected.time_limit or np.iinfo(np.int64).max))
+        """The lengths as they are: Python counts steps, and what is compiled takes each action once."""
+        return np.asarray(lengths)
 
     @property
     def may_go_on(self) -> bool:
@@ -309,12 +313,13 @@ class GymnasiumBuilder(PackageBuilder):
         `time_limit`: steps after which episodes are truncated where they have no limit of their own.
         """
         seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
+        ends_at_limit = bool(self.ends_at_limit)
         if isinstance(env, VectorEnv):
             if self.repeats > 1:
                 raise InputError(
                     f"action_repeat is {self.repeats}, but a vector environment is used as it is: repeat actions in it."
                 )
-            return HostEnvironments(env, seen.interface, seed, reset_seed, masked=self.action_masks)
+            return HostEnvironments(env, seen.interface, seed, reset_seed, False, self.action_masks, ends_at_limit)
         adapted = time_limit if seen.time_limit is None else None, seen.interface.reading, seen.example, self.repeats
         if self.vectorization == "async" and num_envs > 1:
             close_quietly(env)
@@ -323,4 +328,4 @@ class GymnasiumBuilder(PackageBuilder):
         else:
             made = [env, *(self.make() for _ in range(num_envs - 1))]
             vector = SideBySide([Adapter(each, *adapted) for each in made])
-        return HostEnvironments(vector, seen.interface, seed, reset_seed, adapted=True)
+        return HostEnvironments(vector, seen.interface, seed, reset_seed, adapted=True, ends_at_limit=ends_at_limit)

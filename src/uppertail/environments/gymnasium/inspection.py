@@ -19,7 +19,7 @@ from uppertail.environments.gymnasium.tables import read_table
 from uppertail.environments.gymnasium.wrapping import Made, actions_of, time_limit
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import call
-from uppertail.environments.spaces import Path, Reading, at, holds_more, is_a, is_text, leaves, read_space
+from uppertail.environments.spaces import Path, Reading, at, holds_more, is_a, is_image, is_text, leaves, read_space
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200  # a text that never changes in so many random episodes and steps is a constant
 
@@ -39,6 +39,7 @@ class Inspected(NamedTuple):
     left_out: tuple[str, ...]  # the names of constant texts
     sharing: tuple[str, ...]  # the names of texts of which two share a place, so that they look the same
     action_names: tuple[str, ...]  # as it declares them; empty: it does not
+    flat_images: tuple[str, ...]  # the names of images that are read as numbers, since they do not stand alone
     merges: bool  # whether two observations that differ became the same
 
 
@@ -74,7 +75,7 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     interface = Interface(reading, actions)
     return Inspected(
         interface._replace(form=env.form, parts=env.parts) if isinstance(env, Stack | WithFirst) else interface,
-        reading.array(space.sample()),
+        reading.array(_sample(space)),
         time_limit(env),
         alone and limits_itself,
         threshold,
@@ -85,8 +86,19 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         _names(left_out),
         _names({path for path, seen in texts.items() if len({*map(_place, seen)}) < len(seen)}),
         _action_names(env, actions.size),
+        _names([path for path, part in leaves(space) if path and is_image(part)]),
         any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)),
     )
+
+
+def _sample(space: Any) -> Any:
+    """An observation of a space; its lowest one if its bounds are so far apart that Gymnasium draws none."""
+    try:
+        return space.sample()
+    except (ValueError, OverflowError):
+        if not is_a(space, "Box"):
+            raise
+        return np.array(space.low)
 
 
 def of_images(hashed: Reading, space: Any) -> Reading:

@@ -9,7 +9,7 @@ from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Float, Int
 
 from uppertail.environments.gymnasium.action_masks import KEY, NONE_ALLOWED, NOT_ALWAYS, mask_of
-from uppertail.environments.gymnasium.adapter import close_quietly
+from uppertail.environments.gymnasium.adapter import STEPS, close_quietly
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import (
     LARGEST,
@@ -35,6 +35,7 @@ class HostStep(NamedTuple):
     truncated: Bool[np.ndarray, " envs"]
     observation: np.ndarray  # for the next action: the first of a new episode, if one has ended
     real: Bool[np.ndarray, " envs"]  # False for a step that only reset the environment
+    steps: Int[np.ndarray, " envs"]  # for which the action was taken
     next_action_mask: Masks = None  # at `next_observation`
     action_mask: Masks = None  # at `observation`
 
@@ -82,10 +83,15 @@ class HostEnvironments:
         reset_seed: int | None = None,
         adapted: bool = False,
         masked: bool = True,
+        ends_at_limit: bool = False,
     ) -> None:
-        """`masked`: whether masks of allowed actions are read, where the environments give them."""
+        """Takes a vector environment.
+
+        `masked`: whether masks of allowed actions are read, where the environments give them. `ends_at_limit`: whether
+        an episode that is truncated counts as terminated.
+        """
         self.env, self.interface, self.seed, self.reset_seed, self.adapted = env, interface, seed, reset_seed, adapted
-        self.masked = masked
+        self.masked, self.ends_at_limit = masked, ends_at_limit
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
             raise InputError(
@@ -132,9 +138,12 @@ class HostEnvironments:
                     next_mask = np.where(ended[:, None], final, next_mask)
             else:
                 observation = self._begin(ended)
+        if self.ends_at_limit:
+            terminated = ended
         rewards = np.array(reward, np.float64).reshape(self.num_envs)
         truncated, masks = truncated & ~terminated, (next_mask, self.action_mask)
-        return HostStep(next_observation, rewards, terminated.copy(), truncated, observation, real, *masks)
+        taken = info[STEPS] if self.adapted and STEPS in info else np.ones(self.num_envs, np.int64)
+        return HostStep(next_observation, rewards, terminated.copy(), truncated, observation, real, taken, *masks)
 
     def saved(self) -> dict[str, np.ndarray]:
         """Arrays from which `restore` can go back to the episodes in progress; empty if it cannot."""

@@ -12,7 +12,7 @@ from gymnasium.wrappers import HumanRendering
 
 from uppertail.environments.base import Frame, WatchedEnvironment
 from uppertail.environments.gymnasium.action_masks import KEY
-from uppertail.environments.gymnasium.adapter import Adapter, close_quietly
+from uppertail.environments.gymnasium.adapter import STEPS, Adapter, close_quietly
 from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.environments.gymnasium.wrapping import extra
@@ -60,13 +60,14 @@ class Watched(WatchedEnvironment):
         pygame: Any = sys.modules.get("pygame") if self.mode == WINDOW and VIDEO_DRIVER not in os.environ else None
         if pygame is not None and pygame.display.get_driver() == "offscreen":  # it draws an invisible window
             raise InputError("There is no display here to open a window on: --gif FILE needs none.")
-        self.action_mask = info.get(KEY)
+        self.action_mask, self.length = info.get(KEY), 0
         return first
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool]:
         with self._explained():
             after, reward, terminated, truncated, info = self.env.step(action + self.builder.actions.first)
         self.action_mask = info.get(KEY)
+        self.length += info.get(STEPS, 1)
         return after, float(reward), terminated or truncated
 
     def frame(self) -> Frame:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from uppertail.compiling import precise
 from uppertail.encodings import ObservationSpace
 from uppertail.environments.actions import Actions, list_actions
 from uppertail.environments.base import EVALUATION, Environment, WatchedEnvironment
@@ -114,14 +115,14 @@ class CompiledWatched(WatchedEnvironment):
         """The first observation of an episode in the environment that the run of this seed has."""
         run = jax.random.key(seed % EVALUATION)
         world = self.build(jax.random.split(run, 3)[0])  # as `training.seeds.seed_keys` draws it
-        self.key, self.steps = jax.random.fold_in(jax.random.key(seed), episode), 0
-        self.step_compiled = self.programs.setdefault(seed, eqx.filter_jit(world.step))
-        self.state, first = eqx.filter_jit(world.reset)(self.key)
+        self.key, self.length = jax.random.fold_in(jax.random.key(seed), episode), 0
+        self.step_compiled = self.programs.setdefault(seed, eqx.filter_jit(precise(world.step)))
+        self.state, first = eqx.filter_jit(precise(world.reset))(self.key)
         return np.asarray(first.observation)
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool]:
-        self.steps += 1
-        key = jax.random.fold_in(self.key, self.steps)
+        self.length += 1
+        key = jax.random.fold_in(self.key, self.length)
         self.state, now = self.step_compiled(key, self.state, np.int32(action))
         return np.asarray(now.observation), float(now.reward), bool(now.terminated | now.truncated)
 

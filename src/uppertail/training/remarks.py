@@ -1,0 +1,129 @@
+"""Sentences for the user at the end of a run: what went wrong, as far as it shows, and what to do."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from uppertail.defaults.facts import SIGNIFICANT
+from uppertail.environments import GymnasiumBuilder
+from uppertail.learners.coordinates import Coordinates
+from uppertail.learners.table_state import TableReturns
+from uppertail.networks import Network
+from uppertail.training.results import TrainingResult
+from uppertail.training.run import GREEDY_EPISODES, Run
+
+GIVEN_UP = 50  # episodes at the end, at least, in which a return that was seen before has to be missed
+WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
+
+
+def remarks(run: Run, result: TrainingResult) -> list[str]:
+    """All sentences that a result calls for."""
+    record = result.record
+    greedy = dict(zip(result.seeds, record.greedy_returns, strict=True))
+    returns = dict(zip(result.seeds, (each.returns for each in record.episodes), strict=True))
+    found = (
+        result.networks.remark(),
+        run.driver.remark,
+        beyond_what_was_given(run),
+        endless(run),
+        given_up(returns, greedy, run.has_chance),
+        less_than_random(greedy, run.random_returns),
+        unsettled(run, result.networks),
+    )
+    return [*filter(None, found)]
+
+
+def beyond_what_was_given(run: Run) -> str | None:
+    """A sentence if the range of returns that the user gave is far from what the environment paid."""
+    (low, high, _), (least, most) = run.returns, run.ledger.seen.tolist()
+    if not run.builder.known_returns or (2 * low - high <= least and most <= 2 * high - low):
+        return None
+    return (
+        f"Returns from {least:.4g} to {most:.4g} were seen, far beyond the given {low:.4g} to {high:.4g}, in whose "
+        "unit the run explores: give those that it has to tell apart, with --env.returns, or leave them out."
+    )
+
+
+def endless(run: Run) -> str | None:
+    """A sentence if no episode ended."""
+    if any(seed.returns.size for seed in run.ledger.episodes):
+        return None
+    may_go_on = isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on
+    limit = ", or set a time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit" * may_go_on
+    return f"{run.builder.label}: no episode ended in {max(run.ledger.env_steps):,} steps: train longer{limit}."
+
+
+def given_up(
+    returns: Mapping[int, Float[np.ndarray, " episodes"]], greedy: Mapping[int, float], has_chance: bool
+) -> str | None:
+    """A sentence if a seed once earned what neither its later episodes nor its greedy policy came near to.
+
+    Where there is chance, that may have been luck: it was, if later episodes return more in the mean.
+    """
+    for seed, each in returns.items():
+        early, later = each[: len(each) // 2], each[len(each) // 2 :]
+        if len(early) < GIVEN_UP or (has_chance and later.mean() > early.mean()):
+            continue
+        if max(later.max(), greedy[seed]) < (each.max() + each.min()) / 2:
+            return (
+                f"Episode {each.argmax() + 1:,} of seed {seed} returned {each.max():.4g}, but none of its "
+                f"last {len(later):,} came near, nor does its greedy policy ({greedy[seed]:.4g}). Unless that was "
+                "luck, it may seek what no episode comes to in time: try a longer time limit "
+                "(--env.max_episode_steps), or a smaller --discount."
+            )
+    return None
+
+
+def less_than_random(greedy: Mapping[int, float], random: Float[np.ndarray, " episodes"] | None) -> str | None:
+    """A sentence if the greedy policy of a seed earns less than a random policy did before the run."""
+    if random is None or len(random) < 2:
+        return None
+    mean, error = float(random.mean()), float(random.std(ddof=1)) * math.sqrt(1 / len(random) + 1 / GREEDY_EPISODES)
+    least = mean - max(SIGNIFICANT * error, WORSE * abs(mean))
+    for seed, each in greedy.items():
+        if each < least:
+            return (
+                f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
+                f"({mean:.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If that does "
+                "not help, rewards may depend on what observations do not show, such as the last one (--env.stack 2) "
+                "or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+            )
+    return None
+
+
+def unsettled(run: Run, networks: Network) -> str | None:
+    """A sentence if a table without chance has nothing left to try, and still prefers what it knows to be worse."""
+    policy = run.method.policy
+    if not isinstance(networks, TableReturns) or not policy.explores_by_spread or run.has_chance:
+        return None
+    tried = np.asarray(networks.counts) > 0
+    seen = np.any(tried, axis=2)
+    all_tried = np.all(np.all(tried, axis=2) | ~seen, axis=1)
+    if not all_tried.any():
+        return None
+    moments = run.programs.compiled_later(_moments_of_table, run.loop.agent.family)
+    mean, std = map(np.asarray, moments(networks.values))
+    chosen = np.argmax(mean + float(policy.optimism) * std, axis=2)
+    lost = mean.max(axis=2) - np.take_along_axis(mean, chosen[..., None], axis=2)[..., 0]
+    worse = (seen & (lost > WORSE * (run.returns.high - run.returns.low))).sum(axis=1) * all_tried
+    if not worse.any():
+        return None
+    family = type(run.method.distribution).__name__
+    bins = (
+        f"where ways lead back, {family} keeps a spread of its own. Use --distribution Gaussian, or a smaller "
+        "--discount, such as 0.95."
+    )
+    return (
+        f"All actions were tried, but in {worse.max():,} states {type(policy).__name__} still prefers one that it "
+        f"knows to be worse: {'train longer, or without --init.' if family == 'Gaussian' else bins}"
+    )
+
+
+def _moments_of_table(family: Any, values: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each state and action of a table."""
+    z = jax.vmap(jax.vmap(Coordinates(family).distribution))(values)
+    return jax.vmap(jax.vmap(family.mean))(z), jax.vmap(jax.vmap(family.std))(z)
