@@ -53,7 +53,7 @@ def _in(module: str, names: str) -> dict[str, str]:
 PARTS = {
     "env": Part(
         "uppertail.environments.EnvironmentBuilder",
-        "the environment",
+        "the environment, by its id in Gymnasium (CartPole-v1), or one of these",
         "Chain",
         _in(
             "uppertail.environments",

@@ -401,7 +401,7 @@ RULES = (
         "numbers stay numbers, what each moves: the reward, the end, and the change of others",
         "numbers whose weights are no larger than chance makes them; constants of an episode and slow noise, which "
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
-        "since a goal would look the same",
+        "since a goal would look the same; a clock stays, too, where the time limit is paid",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers",
         "[decision 22](decisions/0022-numbers-that-tell-nothing.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "

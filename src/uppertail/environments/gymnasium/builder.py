@@ -63,8 +63,8 @@ class GymnasiumBuilder(PackageBuilder):
         action_names: what pictures call the actions, in order, for example '[up, down]'; null: as the environment's
             `metadata["action_names"]` says, or its documentation.
         ends_at_limit: whether a truncated episode is learned as one that terminated, since its time limit is part of
-            the task; false: learning looks beyond it; null: if a random policy was paid there and nowhere else, or a
-            number shows when time runs out.
+            the task; false: learning looks beyond it; null: if a random policy was paid far more there than elsewhere,
+            or a number shows when time runs out.
         reset_options: options of every reset, as the environment's `reset` takes them, for example '{low: -0.1}'.
     """
 
