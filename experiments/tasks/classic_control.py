@@ -39,7 +39,7 @@ RATE_FALLS = {"learning_rate": 1e-3, "learning_rate_end": 0.0}
 OFTEN = {"batch_size": 64, "rollout_steps": 16, "updates_per_rollout": 8}
 TASKS = {
     "CartPole-v1": Task(
-        ut.Gym("CartPole-v1", returns=(0.0, 100.0)),
+        ut.Gym("CartPole-v1", returns=(0.0, 100.0), length_scale=0.2, num_features=512),
         ut.Categorical(bins=51),
         paper_ucb(),
         {"steps": 100_000, "replay_size": 100_000, "discount": 0.99, **RATE_FALLS, "learning_rate": 2e-3}
@@ -63,7 +63,7 @@ TASKS = {
         -110.0,
     ),
     "CartpoleSwingup": Task(
-        CartpoleSwingup(height_threshold=0.0, num_features=1024),
+        CartpoleSwingup(height_threshold=0.0, length_scale=0.2, num_features=1024),
         paper_gaussian(),
         ut.UCB(low=0.2, high=0.2),
         {"steps": 400_000, "replay_size": 400_000, "discount": 0.99, **RATE_FALLS, **OFTEN},
