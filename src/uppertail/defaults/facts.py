@@ -96,16 +96,9 @@ class Facts:
         return random_steps(self.builder, self.observed, self._say)
 
     @property
-    def measured_returns(self) -> Float[np.ndarray, " episodes"] | None:
-        """The returns of whole episodes of a random policy, not discounted; None: no rule asked for its steps."""
-        steps: Steps | None = vars(self).get("steps")
-        return None if steps is None else np.array([rewards.sum() for rewards in steps.episodes[:-1]])
-
-    @property
-    def measured_rewards(self) -> Float[np.ndarray, " steps"] | None:
-        """The rewards of a random policy; None: no rule asked for its steps."""
-        steps = vars(self).get("steps")
-        return None if steps is None else np.asarray(steps.reward)
+    def steps_so_far(self) -> Steps | None:
+        """The same; None: no rule asked for them."""
+        return vars(self).get("steps")
 
     def clocks(self, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
         """The numbers that show when time runs out."""

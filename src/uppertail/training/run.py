@@ -149,7 +149,8 @@ class Run:
             *self._small_steps(),
             *([] if before is not None else [*self._too_many_pairs(facts), *self._much_in_common(facts)]),
         ]
-        self.random_returns = facts.measured_returns
+        steps = facts.steps_so_far
+        self.random_returns = None if steps is None else steps.returns
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
@@ -197,9 +198,10 @@ class Run:
 
     def _much_in_common(self, facts: Facts) -> list[str]:
         """A sentence if rewards have so much in common that what differs is lost on the learner."""
-        rewards, by_gradients = facts.measured_rewards, self._asked_method.chosen_learner.uses_gradients
-        if rewards is None or not (width := np.ptp(rewards)):
+        steps, by_gradients = facts.steps_so_far, self._asked_method.chosen_learner.uses_gradients
+        if steps is None or not (width := np.ptp(steps.reward)):
             return []
+        rewards = np.asarray(steps.reward)
         low, high = float(rewards.min()), float(rewards.max())
         common = low if low > 0 else high if high < 0 else 0.0
         if abs(common) <= width * (IN_COMMON if by_gradients else IN_COMMON_OF_TABLES):
