@@ -15,11 +15,9 @@ class Chosen(NamedTuple):
     notes: list[str]
 
 
-def chosen(
-    builder: Any, learner: Any = None, before: Plan | None = None, discount: float = 0.995, **parts: Any
-) -> Chosen:
+def chosen(builder: Any, learner: Any = None, before: Plan | None = None, **parts: Any) -> Chosen:
     space = builder.build(jax.random.key(0)).observations if builder.compiles else builder.observations
     parts = {"family": ut.Gaussian(), "policy": ut.UCB(), **parts}
     draft = Draft(builder, space, learner=learner, **parts)
-    draft, entries, notes = decide(Facts(builder, discount), draft, before)
+    draft, entries, notes = decide(Facts(builder), draft, before)
     return Chosen(draft.builder, draft.learner, entries, notes)

@@ -93,7 +93,7 @@ def test_an_action_is_as_new_as_the_newest_of_its_parts() -> None:
 
 
 def test_facts_look_at_each_number_of_an_action() -> None:
-    facts = Facts(ut.FromGymnasium(Dials), 0.99)
+    facts = Facts(ut.FromGymnasium(Dials))
     assert len(facts.by_number) == 4 and set(np.unique(facts.by_number[2].action)) == {0, 1, 2}
     np.testing.assert_array_equal(
         np.ravel_multi_index([each.action for each in facts.by_number], (3, 3, 3, 3)), facts.steps.action

@@ -238,6 +238,12 @@ def test_a_lucky_draw_is_not_given_up_where_later_episodes_return_more(
     assert (given_up({0: returns}, {0: later}, has_chance) is not None) == said
 
 
+@pytest.mark.parametrize(("count", "said"), [(98, False), (99, True)])
+def test_a_goal_is_given_up_after_50_later_episodes(count: int, said: bool) -> None:
+    returns = np.array([10.0] + [0.0] * (count - 1))
+    assert (given_up({0: returns}, {0: 0.0}, False) is not None) == said
+
+
 def test_an_action_that_the_limit_cuts_short_is_no_chance() -> None:
     """It leads elsewhere than the same one that is taken in full."""
     hall = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Hall(None), 7), action_repeat=3)

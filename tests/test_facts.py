@@ -354,10 +354,10 @@ def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytes
         return random_steps(builder, observed, say)
 
     monkeypatch.setattr("uppertail.defaults.facts.random_steps", counted)
-    facts = Facts(builder := ut.Gym("CartPole-v1"), 0.99)
-    assert facts.range == facts.of(builder).range and facts.chance() == Chance(0, 0)
+    facts = Facts(builder := ut.Gym("CartPole-v1"))
+    assert facts.range(0.99) == facts.of(builder).range(0.99) and facts.chance() == Chance(0, 0)
     assert asked == [True]
-    assert facts.of(builder.with_settings(action_repeat=2)).range.high > facts.range.high
+    assert facts.of(builder.with_settings(action_repeat=2)).range(0.99).high > facts.range(0.99).high
     assert asked == [True, False]
 
 

@@ -25,7 +25,7 @@ def walks() -> dict[str, Steps]:
 
 def plan(name: str, steps: Steps) -> tuple[Any, ...]:
     builder = TASKS[name]
-    facts = Facts(builder, 0.995)
+    facts = Facts(builder)
     facts.steps = steps
     draft, entries, notes = decide(facts, Draft(builder, builder.observations, ut.Gaussian(), ut.UCB()), None)
     return draft.builder, draft.learner, {each: entry.value for each, entry in entries.items()}, notes

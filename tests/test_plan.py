@@ -92,10 +92,11 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
         "an episode succeeds from 1 on.",
     ]
     pole = words(ut.Gym("CartPole-v1", max_episode_steps=30)).split("; ")
-    assert pole[:3] == [
+    assert pole[:4] == [
         "2 actions",
         "4 numbers, which do not repeat",
         "each action is taken for 3 steps (--env.action_repeat)",
+        "a step is discounted by 0.9933 (--discount)",
     ]
     assert (
         pole[-2].endswith(", measured by a random policy") and pole[-1] == "solved: mean of 100 episodes at least 475."

@@ -262,3 +262,29 @@ def test_the_page_of_defaults_is_made_from_the_rules() -> None:
     assert written == page(), "run `python -m uppertail.defaults.page > docs/defaults.md`"
     for rule in RULES:
         assert f"`--{rule.setting}`" in written and rule.looks_at in written
+
+
+@pytest.mark.parametrize(
+    ("builder", "discount"),
+    [
+        (ut.Gym("CartPole-v1"), 0.9933),
+        (ut.Gym("Acrobot-v1"), 0.99),
+        (ut.Gym("MountainCar-v0"), 0.995),
+        (ut.Gym("CartPole-v1", action_repeat=1), 0.9933),
+        (ut.Gym("CartPole-v1", action_repeat=4), 0.995),
+        (ut.Gym("FrozenLake-v1"), 0.995),
+        (ut.Chain(10), 0.995),
+    ],
+    ids=str,
+)
+def test_an_action_of_two_or_three_steps_costs_as_much_delay_as_one_of_four(builder: Any, discount: float) -> None:
+    assert chosen(builder).entries["discount"].value == discount
+
+
+def test_a_discount_that_is_given_stays() -> None:
+    assert "discount" not in chosen(ut.Gym("CartPole-v1"), discount=0.995).entries
+    run = ut.train(ut.Toy(), settings=ut.Settings(seeds=1, episodes=20, discount=0.0))
+    assert run.record.summary()["settings"]["discount"] == 0.0
+    left_open = ut.train(ut.Gym("CartPole-v1"), settings=ut.Settings(seeds=1, steps=3))
+    assert left_open.record.summary()["settings"]["discount"] == 0.9933
+    assert left_open.record.asked["plan"]["discount"]["source"] == "measured"

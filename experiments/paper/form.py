@@ -22,6 +22,7 @@ ONE_LAYER: dict[str, Any] = {**PARTS, "network": PerAction(256)}
 """The same with one hidden layer."""
 
 PRINTED: dict[str, Any] = {
+    "discount": 0.995,
     "on_policy": "fresh",
     "learning_rate": 5e-4,
     "adam_betas": (0.9, 0.999),

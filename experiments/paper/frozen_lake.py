@@ -67,9 +67,9 @@ def _steps_to_the_goal(seeds: list[Episodes]) -> list[float | None]:
 def _fewest_steps() -> int:
     """Steps of the shortest path to the goal: the exact optimal value of the start is discount^(steps - 1)."""
     lake = ENVIRONMENT.build(jax.random.key(0))
-    returns = exact_returns(lake, optimal_policy(lake, SETTINGS.discount), SETTINGS.discount)
+    returns = exact_returns(lake, optimal_policy(lake, SETTINGS.discount_per_step), SETTINGS.discount_per_step)
     best = max(returns[int(lake.start_state[0]), action].mean for action in range(lake.num_actions))
-    return 1 + round(math.log(best) / math.log(SETTINGS.discount))
+    return 1 + round(math.log(best) / math.log(SETTINGS.discount_per_step))
 
 
 def table(summary: dict[str, Any]) -> list[dict[str, str]]:

@@ -93,7 +93,7 @@ def _along_the_optimal_path(
 
 
 def _optimal_values(mdp: FiniteMDP) -> dict[tuple[int, int], float]:
-    returns = exact_returns(mdp, optimal_policy(mdp, SETTINGS.discount), SETTINGS.discount)
+    returns = exact_returns(mdp, optimal_policy(mdp, SETTINGS.discount_per_step), SETTINGS.discount_per_step)
     return {pair: z.mean for pair, z in returns.items()}
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-import uppertail as ut
 from experiments.common import options, write
 from experiments.peers.optimistic_table import Agent
 from experiments.tasks.horizon import best_return, greedy_policy, mean_return
@@ -23,7 +22,7 @@ from uppertail.records import describe
 from uppertail.training.loop import seed_keys
 from uppertail.training.process import hardware
 
-DISCOUNT = ut.Settings().discount
+DISCOUNT = 0.995
 SWEEPS = 50  # each as many backups as there are states, so that values of a slippery lake settle
 
 

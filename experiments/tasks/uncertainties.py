@@ -113,7 +113,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     tables = [jax.tree.map(lambda leaf, k=k: leaf[k], run.driver.environments) for k in range(seeds)]
     looks, shares = along(run, tables)
     best = [best_return(mdp) for mdp in tables]
-    marks = [mark_of(task, mdp, settings.discount) for mdp in tables]
+    marks = [mark_of(task, mdp, run.settings.discount_per_step) for mdp in tables]
     good = shares * best >= np.array(marks)
     ends = [each.end_steps for each in run.ledger.episodes]
     returns = [each.returns for each in run.ledger.episodes]

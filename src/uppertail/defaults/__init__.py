@@ -2,4 +2,4 @@
 
 from uppertail.defaults.facts import Chance, Facts
 from uppertail.defaults.plan import Entry, Plan, decide, in_words, plan_of
-from uppertail.defaults.rules import Choice, Draft, known_or_measured, usual_learner
+from uppertail.defaults.rules import DISCOUNT, Choice, Draft, known_or_measured, usual_learner

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from uppertail.environments import (
+    WIDER,
     EnvironmentBuilder,
     FiniteMDP,
     PackageBuilder,
@@ -39,7 +40,7 @@ MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change wh
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
 
-KnownRange = Callable[[], ReturnRange | None]
+KnownRange = Callable[[float], ReturnRange | None]
 
 
 class Chance(NamedTuple):
@@ -61,9 +62,9 @@ class Facts:
 
     Args:
         builder: the environment's.
-        discount: per step of the environment.
         observed: whether rules may ask for observations; else none are kept.
-        known: the range of returns that the user gives or the environments name; None: they do not.
+        known: the range of returns with a discount per step that the user gives or the environments name; None: they do
+            not.
         table: the environment's table; None: it has none.
         say: called with a line if the steps take long.
     """
@@ -71,13 +72,12 @@ class Facts:
     def __init__(
         self,
         builder: EnvironmentBuilder,
-        discount: float,
         observed: bool = True,
-        known: KnownRange = lambda: None,
+        known: KnownRange = lambda discount: None,
         table: Callable[[], FiniteMDP | None] = lambda: None,
         say: Say = warnings.warn,
     ) -> None:
-        self.builder, self.discount, self.observed = builder, discount, observed
+        self.builder, self.observed = builder, observed
         self.known, self._table, self._say = known, table, say
         self._changed: Facts | None = None
 
@@ -87,7 +87,7 @@ class Facts:
         if not longer and _stack(builder) == _stack(self.builder):
             return self
         if self._changed is None:
-            self._changed = Facts(builder, self.discount, self.observed and not longer, self.known, say=self._say)
+            self._changed = Facts(builder, self.observed and not longer, self.known, say=self._say)
         return self._changed.of(builder)
 
     @functools.cached_property
@@ -96,16 +96,9 @@ class Facts:
         return random_steps(self.builder, self.observed, self._say)
 
     @property
-    def measured_returns(self) -> Float[np.ndarray, " episodes"] | None:
-        """The returns of whole episodes of a random policy, not discounted; None: no rule asked for its steps."""
-        steps: Steps | None = vars(self).get("steps")
-        return None if steps is None else np.array([rewards.sum() for rewards in steps.episodes[:-1]])
-
-    @property
-    def measured_rewards(self) -> Float[np.ndarray, " steps"] | None:
-        """The rewards of a random policy; None: no rule asked for its steps."""
-        steps = vars(self).get("steps")
-        return None if steps is None else np.asarray(steps.reward)
+    def steps_so_far(self) -> Steps | None:
+        """The same; None: no rule asked for them."""
+        return vars(self).get("steps")
 
     def clocks(self, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
         """The numbers that show when time runs out."""
@@ -116,15 +109,9 @@ class Facts:
         """Whether a random policy was paid where time ran out, far beyond what it was paid elsewhere."""
         return paid_at_the_limit(self.steps)
 
-    @functools.cached_property
-    def range(self) -> ReturnRange:
-        """The range of discounted returns: known, or else measured."""
-        return self.known() or measured_range(self.builder, self.steps, self.discount**self.builder.repeats)
-
-    @functools.cached_property
-    def seen_range(self) -> ReturnRange:
-        """The range of discounted returns: known, or else no more than a random policy saw."""
-        return self.known() or measured_range(self.builder, self.steps, self.discount**self.builder.repeats, 0.0)
+    def range(self, discount: float, wider: float = WIDER) -> ReturnRange:
+        """The range of returns with this discount per step: known, or else measured, and so many widths wider."""
+        return self.known(discount) or measured_range(self.builder, self.steps, discount**self.builder.repeats, wider)
 
     @functools.cached_property
     def irrelevant(self) -> Int[np.ndarray, " numbers"]:

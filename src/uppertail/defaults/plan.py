@@ -224,6 +224,8 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
         yield "images"
     if (steps := plan.get("env.action_repeat") or 1) > 1:
         yield f"each action is taken for {steps} steps (--env.action_repeat)"
+    if plan.is_measured("discount"):
+        yield f"a step is discounted by {plan['discount']:g} (--discount)"
     if plan.get("learner.stochastic"):
         is_alone = "env.stack" in plan and plan["env.stack"] in (None, 1)
         hidden = ", or what one observation does not show (--env.stack 2 shows two)" if is_alone else ""

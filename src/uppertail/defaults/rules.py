@@ -38,6 +38,7 @@ from uppertail.policies import ExplorationPolicy
 REPEATED = 0.4  # share of the distinct observations that must come again
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 SHOWN = 8  # numbers that a note names
+DISCOUNT = 0.995  # per step; of the longest action, and of those that are shorter, too
 
 HASHED = (
     "Images come again exactly ({:.0%} of the distinct ones), so each is a state (--learner GradientDescent: a network "
@@ -95,6 +96,7 @@ class Draft:
         of_gradients: parts and settings of gradient descent that are given.
         network: the network's builder, if it is given.
         evidence: the evidence beside it, if it is given.
+        discount: per step, if it is given.
     """
 
     builder: EnvironmentBuilder
@@ -105,6 +107,7 @@ class Draft:
     of_gradients: tuple[str, ...] = ()
     network: NetworkBuilder | None = None
     evidence: EvidenceBuilder | None = None
+    discount: float | None = None
 
     @property
     def encoding(self) -> Encoding:
@@ -153,6 +156,11 @@ class Draft:
         return is_image and is_open and isinstance(learner, GradientDescent)
 
     @property
+    def averages_numbers(self) -> bool:
+        """Whether the learner tells near numbers from far ones, and averages over near ones."""
+        return self.vectors is not None and self.vectors.features in ("auto", "random")
+
+    @property
     def left_out(self) -> tuple[int, ...]:
         """The numbers that count for nothing."""
         return self.builder.left_out or () if isinstance(self.builder, VectorBuilder) else ()
@@ -160,7 +168,7 @@ class Draft:
     @property
     def given(self) -> set[str]:
         """The settings with a rule that are not open."""
-        given = {name for name in ("learner", "evidence") if getattr(self, name)}
+        given = {name for name in ("learner", "evidence", "discount") if getattr(self, name) is not None}
         if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
@@ -267,7 +275,9 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
 
 def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
     builder = draft.builder
-    if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not (facts.observed or facts.known() is None):
+    if not isinstance(builder, GymnasiumBuilder) or builder.compiles:
+        return None
+    if not facts.observed and facts.known(DISCOUNT) is not None:
         return None
     clocks = facts.clocks(draft.left_out) if facts.observed else ()
     if facts.is_paid_at_the_limit:
@@ -285,10 +295,20 @@ def _learner(facts: Facts, draft: Draft) -> Choice:
     return draft.usual
 
 
+def _discount(facts: Facts, draft: Draft) -> Choice:
+    if not draft.averages_numbers:
+        return Choice(DISCOUNT, "")
+    steps = facts.steps_of_an_action(draft.left_out) * draft.builder.repeats
+    if not 1 < steps < LONGEST:
+        return Choice(DISCOUNT, "")
+    reason = f"{steps} steps make a difference, so what they delay counts as {LONGEST} steps of {DISCOUNT} each"
+    return Choice(round(DISCOUNT ** (LONGEST / steps), 4), reason, True)
+
+
 def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if not isinstance(draft.builder, VectorBuilder):
         return None
-    if not draft.vectors or draft.vectors.features not in ("auto", "random"):
+    if not draft.averages_numbers:
         return Choice(1, "observations are no numbers that are averaged over, so each step is a decision")
     if not draft.builder.can_repeat:
         return Choice(1, "a vector environment is used as it is")
@@ -322,14 +342,15 @@ def _levels(facts: Facts, draft: Draft) -> Choice | None:
     return None if note is None else Choice(LEVELS, reason, note=note)
 
 
-def known_or_measured(facts: Facts, grows: bool = False) -> Choice:
+def known_or_measured(facts: Facts, discount: float, grows: bool = False) -> Choice:
     """The range of returns: given by the user, named by the environment, or else measured.
 
     Args:
         facts: of the environment.
+        discount: per step.
         grows: whether the range follows what is seen during the run, so that it need not be wider than that now.
     """
-    found = facts.seen_range if grows else facts.range
+    found = facts.range(discount, 0.0) if grows else facts.range(discount)
     if found.known:
         return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
     if found.low == found.high:
@@ -444,6 +465,16 @@ RULES = (
         chosen_on="decisions [15](decisions/0015-solve-do-not-step.md), [36](decisions/0036-landmarks-go.md); "
         "dm_control's `pendulum-swingup` and `cartpole-swingup_sparse`, `LunarLander-v3`, `CartPole-v1`: "
         "[decision 32](decisions/0032-a-network-for-vectors.md)",
+    ),
+    Rule(
+        "discount",
+        _discount,
+        "the same as `env.action_repeat`",
+        f"where {LONGEST} steps make a difference, or a single one does: {DISCOUNT:g} a step, as for all else. Where 2 "
+        f"or 3 do: {DISCOUNT ** (LONGEST / 2):.3g} and {DISCOUNT ** (LONGEST / 3):.4f}, so that an action costs as "
+        "much delay as one of the longest. A network does not tell apart what differs less",
+        f"{DISCOUNT:g}; {LONGEST}",
+        "`LunarLander-v3`, `CartPole-v1`: [decision 46](decisions/0046-what-delay-costs.md)",
     ),
     Rule(
         "env.action_repeat",

@@ -25,6 +25,7 @@ from uppertail.environments.gymnax.xminigrid import XMiniGrid
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import EnvironmentFailedError, PackageBuilder, begin_all
 from uppertail.environments.random_policy import (
+    WIDER,
     Say,
     Steps,
     discounted_returns,

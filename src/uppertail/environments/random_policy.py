@@ -53,6 +53,11 @@ class Steps(NamedTuple):
         """The rewards of each episode; the last one is not whole, and may be empty."""
         return np.split(np.asarray(self.reward), self.ends + 1)
 
+    @property
+    def returns(self) -> Float[np.ndarray, " episodes"]:
+        """The returns of whole episodes, not discounted."""
+        return np.array([rewards.sum() for rewards in self.episodes[:-1]])
+
 
 def random_steps(builder: EnvironmentBuilder, observed: bool = False, say: Say = warnings.warn) -> Steps:
     """Steps in an environment, the same for every run, enough to measure returns by; compiled ones always 5,000.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from uppertail.agent import Agent
-from uppertail.defaults import Plan, usual_learner
+from uppertail.defaults import DISCOUNT, Plan, usual_learner
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.encodings import Encoding, RandomFeatures, Scalar
 from uppertail.errors import InputError
@@ -82,7 +82,7 @@ class Method:
             raise not_by_parts(sizes, f"{learner} learns each by itself: use --learner GradientDescent")
         network, replay, target, evidence = self.network, self.replay, self.target, self.evidence
         members = network.members if network else None
-        own = settings.discount, members, settings.loss_samples
+        own = settings.discount_per_step, members, settings.loss_samples
         agent = Agent(self.distribution, self.policy, encoding, *own, has_masks=has_masks)
         if evidence and evidence.greedy_mean:
             agent = dataclasses.replace(agent, greedy_mean=True, bounds=bounds)
@@ -115,7 +115,9 @@ def resolved(
     evidence = method.evidence or learner.evidence(method.network, encoding) if learner.uses_gradients else None
     own, envs = evidence.usual(encoding) if evidence else {}, settings.num_envs
     steps = own.get("rollout_steps", learner.rollout_steps(encoding))
-    settings = dataclasses.replace(settings, rollout_steps=settings.rollout_steps or math.ceil(steps / envs) * envs)
+    discount = DISCOUNT if settings.discount is None else settings.discount
+    steps = settings.rollout_steps or math.ceil(steps / envs) * envs
+    settings = dataclasses.replace(settings, rollout_steps=steps, discount=discount)
     method = dataclasses.replace(method, learner=learner, evidence=evidence)
     if learner.uses_gradients:
         if useless := [name for name in asked if name in learner.unused]:

@@ -16,7 +16,7 @@ from uppertail.networks import Network
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import GREEDY_EPISODES, Run
 
-GIVEN_UP = 50  # episodes at the end, at least, in which a return that was seen before has to be missed
+GIVEN_UP = 50  # later episodes, at least, in all of which a return that was seen before has to be missed
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
 
 
@@ -66,7 +66,7 @@ def given_up(
     """
     for seed, each in returns.items():
         early, later = each[: len(each) // 2], each[len(each) // 2 :]
-        if len(early) < GIVEN_UP or (has_chance and later.mean() > early.mean()):
+        if len(later) < GIVEN_UP or (has_chance and later.mean() > early.mean()):
             continue
         if max(later.max(), greedy[seed]) < (each.max() + each.min()) / 2:
             return (

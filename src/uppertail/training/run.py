@@ -97,36 +97,39 @@ class Run:
         self.driver = self._open(builder)
         try:
             self._asked = {"env": builder, **vars(method), "settings": settings}
-            facts, method = self._choose(method, settings, before, say)
+            facts, method, settings = self._choose(method, settings, before, say)
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
             self._prepare(method, settings, before, facts)
         except InputError:
             self.driver.close()
             raise
 
-    def _choose(self, method: Method, settings: Settings, before: Plan | None, say: Say) -> tuple[Facts, Method]:
+    def _choose(
+        self, method: Method, settings: Settings, before: Plan | None, say: Say
+    ) -> tuple[Facts, Method, Settings]:
         """Chooses what the user left open, and opens the environments again if actions are repeated."""
         builder, asked = self.builder, tuple(asked_of_gradients(method, settings))
         parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
-        draft = Draft(builder, self.driver.observations, *parts)
+        draft = Draft(builder, self.driver.observations, *parts, settings.discount)
         by_table = draft.encoding.is_one_hot and not draft.likely_learner.uses_gradients
         hashed = None if before is not None and "env.encoding" in before else draft.of_hashes
         observed = draft.vectors is not None or by_table or hashed is not None
         seen = builder if hashed is None else hashed.builder  # steps keep hashes of images, not images
-        facts = Facts(seen, settings.discount, observed, self._known_returns, self.driver.table, say)
+        facts = Facts(seen, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
         as_before, now = ([getattr(each, name, None) for name in OPENED_WITH] for each in (builder, self.builder))
         if now != as_before or draft.space is not self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
-        return facts.of(self.builder), dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)
+        method = dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)
+        return facts.of(self.builder), method, dataclasses.replace(settings, discount=draft.discount)
 
-    def _known_returns(self) -> ReturnRange | None:
-        """The range of returns over all seeds, if the user gives it or the environments name it."""
+    def _known_returns(self, discount: float) -> ReturnRange | None:
+        """The range of returns over all seeds with a discount per step, if the user or the environments name it."""
         if (known := self.builder.known_returns) or self.driver.environments is None:
             return known
-        return widest_range(self.driver.environments, self._asked["settings"].discount ** self.builder.repeats)
+        return widest_range(self.driver.environments, discount**self.builder.repeats)
 
     def _prepare(self, method: Method, settings: Settings, before: Plan | None, facts: Facts) -> None:
         """Fits the distribution, and tells the driver what to do."""
@@ -139,24 +142,25 @@ class Run:
             self._chosen["returns"] = before.entries["returns"]
             self._fit(before.returns)
         else:
-            returns = known_or_measured(facts, self._range_grows)
+            returns = known_or_measured(facts, self.settings.discount_per_step, self._range_grows)
             self._chosen["returns"] = Entry(None, "measured" if returns.is_measured else "default", returns.reason)
             self._fit(returns.value)
         self.notes = [
             *filter(None, [builder.note, *self.notes]),
-            *sanity_warnings(self.method, encoding, self.settings.discount),
+            *sanity_warnings(self.method, encoding, self.settings.discount_per_step),
             *self._beyond_the_limit(),
             *self._small_steps(),
             *([] if before is not None else [*self._too_many_pairs(facts), *self._much_in_common(facts)]),
         ]
-        self.random_returns = facts.measured_returns
+        steps = facts.steps_so_far
+        self.random_returns = None if steps is None else steps.returns
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
 
     def _beyond_the_limit(self) -> list[str]:
         """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
-        builder, discount = self.builder, self.settings.discount
+        builder, discount = self.builder, self.settings.discount_per_step
         if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
             return []
         limit = builder.time_limit
@@ -197,9 +201,10 @@ class Run:
 
     def _much_in_common(self, facts: Facts) -> list[str]:
         """A sentence if rewards have so much in common that what differs is lost on the learner."""
-        rewards, by_gradients = facts.measured_rewards, self._asked_method.chosen_learner.uses_gradients
-        if rewards is None or not (width := np.ptp(rewards)):
+        steps, by_gradients = facts.steps_so_far, self._asked_method.chosen_learner.uses_gradients
+        if steps is None or not (width := np.ptp(steps.reward)):
             return []
+        rewards = np.asarray(steps.reward)
         low, high = float(rewards.min()), float(rewards.max())
         common = low if low > 0 else high if high < 0 else 0.0
         if abs(common) <= width * (IN_COMMON if by_gradients else IN_COMMON_OF_TABLES):
@@ -214,7 +219,7 @@ class Run:
         """Fits the distribution to the range of returns, and makes the loop."""
         self.returns, seen, repeats = returns, self.driver.observations, self.builder.repeats
         most = None if self.settings.steps is None else math.ceil(self.settings.steps / repeats)
-        discount = self.settings.discount**repeats  # of an action, as is the limit
+        discount = self.settings.discount_per_step**repeats  # of an action, as is the limit
         settings = dataclasses.replace(self.settings, steps=most, discount=discount)
         distribution = self._asked_method.distribution.fit(returns)
         if self.has_chance and not returns.known:

@@ -27,7 +27,7 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ),
     ("seeds", lambda value: value <= 2**16, f"use {2**16} at most"),  # more would fill any memory before a run begins
     ("seed", lambda value: value >= 0, "use 0 or more"),
-    ("discount", lambda value: 0 <= value <= 1, "use a number in [0, 1]; the paper uses 0.995"),
+    ("discount", lambda value: value is None or 0 <= value <= 1, "use a number in [0, 1]; the paper uses 0.995"),
     ("learning_rate_end", lambda value: value is None or value >= 0, "use 0 or more"),
     (
         "adam_betas",
@@ -68,7 +68,8 @@ class Settings:
         evaluate_every: environment steps between evaluations by 20 greedy episodes, rounded up to whole chunks; what is
             kept of each seed is its best network, not its last; null: no evaluations, and the last.
         num_envs: environments of each seed side by side, where Python steps them; 1 where they are compiled.
-        discount: discount per environment step, in [0, 1].
+        discount: discount per environment step, in [0, 1]; null: 0.995, or down to 0.99 where numbers stay numbers and
+            actions make a difference sooner than in four steps (docs/defaults.md).
         learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images without PixelCounts, 5e-3
             for one-hot states beside Counts, 1e-3 else.
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
@@ -111,7 +112,7 @@ class Settings:
     until: str | None = None
     evaluate_every: int | None = None
     num_envs: int = 1
-    discount: float = 0.995
+    discount: float | None = None
     learning_rate: float | None = None
     learning_rate_end: float | None = None
     learning_rate_decay: int | None = None
@@ -168,6 +169,13 @@ class Settings:
         except ValueError:
             return None
         return number if math.isfinite(number) else None
+
+    @property
+    def discount_per_step(self) -> float:
+        """`discount`, which a rule has filled in where it was open."""
+        if self.discount is None:
+            raise InputError("discount depends on the environment, which no run has seen yet: give it a number.")
+        return self.discount
 
     @property
     def steps_per_rollout(self) -> int:
