@@ -135,7 +135,7 @@ def test_the_command_line_counts_before_a_file_wherever_it_stands(tmp_path):
 
 def test_config_yaml_has_every_setting():
     config = yaml.safe_load(parse_request(["--env.length", "7"]).config)
-    assert (config["env.length"], config["env.slip"], config["discount"]) == (7, 0.0, 0.995)
+    assert (config["env.length"], config["env.slip"], config["discount"]) == (7, 0.0, None), "the plan has what is open"
 
 
 BAD = {
