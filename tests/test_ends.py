@@ -1,5 +1,6 @@
 """Ends: a time limit that says `terminated` is named, and one that is paid or shown is part of the task."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,36 @@ def test_a_lucky_draw_is_not_given_up_where_later_episodes_return_more(
 ) -> None:
     returns = np.array([10.0] + [0.0] * 59 + [later] * 60)
     assert (given_up({0: returns}, {0: later}, has_chance) is not None) == said
+
+
+class Lock(gymnasium.Env[Any, Any]):
+    """Seven right actions in a row lead to a place whose reward is drawn, which a random policy does not find."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(8), gymnasium.spaces.Discrete(4)
+
+    def __init__(self, chance: bool) -> None:
+        self.chance, self.place = chance, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place = 0
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        if self.place == 7:
+            return 7, float(self.np_random.integers(1, 3)) if self.chance else 1.0, True, False, {}
+        self.place = self.place + 1 if action == (2, 0, 3, 1, 1, 3, 0)[self.place] else 0
+        return self.place, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("chance", [True, False])
+def test_chance_that_a_random_policy_did_not_meet_is_named(chance: bool) -> None:
+    lock = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Lock(chance), 40))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ut.train(lock, settings=ut.Settings(seeds=1, steps=1_500))
+    said = [str(each.message) for each in caught if "led to different outcomes, which" in str(each.message)]
+    assert len(said) == chance
 
 
 @pytest.mark.parametrize(("count", "said"), [(98, False), (99, True)])

@@ -30,6 +30,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         run.driver.remark,
         beyond_what_was_given(run),
         endless(run),
+        met_chance(run),
         given_up(returns, greedy, run.has_chance),
         less_than_random(greedy, run.random_returns),
         unsettled(run, result.networks),
@@ -55,6 +56,16 @@ def endless(run: Run) -> str | None:
     may_go_on = isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on
     limit = ", or set a time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit" * may_go_on
     return f"{run.builder.label}: no episode ended in {max(run.ledger.env_steps):,} steps: train longer{limit}."
+
+
+def met_chance(run: Run) -> str | None:
+    """A sentence if equal states and actions led to different outcomes, which a random policy had not seen."""
+    if not run.met_chance or run.has_chance or not run.plan.is_measured("learner.stochastic"):
+        return None
+    return (
+        "Equal states and actions led to different outcomes, which a random policy had not seen before the run: if "
+        "that is chance, use --learner.stochastic true."
+    )
 
 
 def given_up(

@@ -207,6 +207,7 @@ def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked
 def _result(run: Run, state: State) -> TrainingResult:
     """The result of a run; greedy episodes are played for its record."""
     ledger, networks, kept_step = run.ledger, run.networks(state), None
+    run.met_chance = run.has_met_chance(state)
     interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
     try:
         greedy_returns = run.greedy_returns(networks)
