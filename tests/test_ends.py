@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -14,6 +16,7 @@ from choosing import chosen
 from uppertail.cli import main
 from uppertail.defaults.facts import Chance, chance, clocks, paid_at_the_limit
 from uppertail.environments.random_policy import Steps
+from uppertail.learners.outcomes import Outcomes
 from uppertail.training.loop import StepRecord
 from uppertail.training.remarks import given_up, less_than_random
 from uppertail.training.rollouts import Ends
@@ -267,6 +270,17 @@ def test_chance_that_a_random_policy_did_not_meet_is_named(chance: bool) -> None
         ut.train(lock, settings=ut.Settings(seeds=1, steps=1_500))
     said = [str(each.message) for each in caught if "led to different outcomes, which" in str(each.message)]
     assert len(said) == chance
+
+
+@pytest.mark.parametrize(
+    ("second", "differ"),
+    [((1, 0.5, False), False), ((1, 0.6, False), True), ((0, 0.5, False), True), ((1, 0.5, True), True)],
+)
+def test_outcomes_of_a_pair_differ_in_place_reward_or_end(second: tuple[int, float, bool], differ: bool) -> None:
+    outcomes = Outcomes.none(pairs=2, most=5)
+    for pair, (place, reward, over) in ((0, (1, 0.5, False)), (1, (0, 0.0, True)), (0, second)):
+        outcomes = outcomes.add(jnp.array(pair), jnp.array(place), jnp.array(reward), jnp.array(over))
+    assert jax.tree.map(lambda leaf: leaf[None], outcomes).differ(0.01) == differ
 
 
 @pytest.mark.parametrize(("count", "said"), [(98, False), (99, True)])

@@ -18,11 +18,11 @@ from experiments.common import options, write
 from experiments.peers.optimistic_table import Agent
 from experiments.tasks.horizon import best_return, greedy_policy, mean_return
 from experiments.tasks.uncertainties import LOOKS, TASKS, mark_of, stays_from
+from uppertail.defaults import DISCOUNT
 from uppertail.records import describe
 from uppertail.training.loop import seed_keys
 from uppertail.training.process import hardware
 
-DISCOUNT = 0.995
 SWEEPS = 50  # each as many backups as there are states, so that values of a slippery lake settle
 
 

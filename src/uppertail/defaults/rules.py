@@ -38,7 +38,7 @@ from uppertail.policies import ExplorationPolicy
 REPEATED = 0.4  # share of the distinct observations that must come again
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 SHOWN = 8  # numbers that a note names
-DISCOUNT = 0.995  # per step; of the longest action, and of those that are shorter, too
+DISCOUNT = 0.995  # per step
 
 HASHED = (
     "Images come again exactly ({:.0%} of the distinct ones), so each is a state (--learner GradientDescent: a network "
@@ -296,9 +296,7 @@ def _learner(facts: Facts, draft: Draft) -> Choice:
 
 
 def _discount(facts: Facts, draft: Draft) -> Choice:
-    if not draft.averages_numbers:
-        return Choice(DISCOUNT, "")
-    steps = facts.steps_of_an_action(draft.left_out) * draft.builder.repeats
+    steps = facts.steps_of_an_action(draft.left_out) * draft.builder.repeats if draft.averages_numbers else 1
     if not 1 < steps < LONGEST:
         return Choice(DISCOUNT, "")
     reason = f"{steps} steps make a difference, so what they delay counts as {LONGEST} steps of {DISCOUNT} each"
@@ -474,7 +472,9 @@ RULES = (
         f"or 3 do: {DISCOUNT ** (LONGEST / 2):.3g} and {DISCOUNT ** (LONGEST / 3):.4f}, so that an action costs as "
         "much delay as one of the longest. A network does not tell apart what differs less",
         f"{DISCOUNT:g}; {LONGEST}",
-        "`LunarLander-v3`, `CartPole-v1`: [decision 46](decisions/0046-what-delay-costs.md)",
+        "`LunarLander-v3`, seed 102, with a look at CartPole and Acrobot: "
+        "[decision 46](decisions/0046-what-delay-costs.md)",
+        "the thermostat of [sparse rewards](sparse.md)",
     ),
     Rule(
         "env.action_repeat",

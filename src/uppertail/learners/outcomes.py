@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 NONE = -1
@@ -42,6 +43,12 @@ class Outcomes(NamedTuple):
             size=jnp.zeros((), jnp.int32),
             replaced=jnp.zeros((), jnp.int32),
         )
+
+    def differ(self, least: float) -> bool:
+        """Whether a pair has several outcomes, or rewards of one that differ by more than `least`, on any seed."""
+        earlier, size, seen = map(np.asarray, (self.earlier, self.size, self.seen))
+        several = (earlier != NONE) & (np.arange(earlier.shape[-1]) < size[..., None])
+        return bool(np.any(several | (seen[..., 2] > least**2 * seen[..., 0])))
 
     def add(
         self, pair: Int[Array, ""], next_state: Int[Array, ""], reward: Float[Array, ""], terminated: Bool[Array, ""]

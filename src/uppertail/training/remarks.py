@@ -60,7 +60,7 @@ def endless(run: Run) -> str | None:
 
 def met_chance(run: Run) -> str | None:
     """A sentence if equal states and actions led to different outcomes, which a random policy had not seen."""
-    if not run.met_chance or run.has_chance or not run.plan.is_measured("learner.stochastic"):
+    if not run.met_chance:
         return None
     return (
         "Equal states and actions led to different outcomes, which a random policy had not seen before the run: if "

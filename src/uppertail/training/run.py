@@ -28,7 +28,6 @@ from uppertail.environments import (
 from uppertail.errors import InputError
 from uppertail.learners import LeastSquares, Metrics
 from uppertail.learners.coordinates import Coordinates
-from uppertail.learners.outcomes import NONE
 from uppertail.learners.table import MEASURED_STD
 from uppertail.learners.table_state import TableReturns
 from uppertail.masks import ActionMask, masked
@@ -88,7 +87,8 @@ class Run:
             )
         if record not in (None, DISTRIBUTIONS):
             raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
-        self.builder, self.met_chance = builder, False
+        self.builder = builder
+        self.met_chance = False  # `has_met_chance`, once the run is over
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.programs = Programs()
@@ -357,14 +357,12 @@ class Run:
         return self.driver.gather(state, self.programs.compiled_later(Loop.result, self.loop))
 
     def has_met_chance(self, state: State) -> bool:
-        """Whether a pair of a table led to different outcomes."""
-        if not isinstance(self._asked_method.chosen_learner, LeastSquares):
+        """Whether a pair of a table led to different outcomes, where a random policy saw no chance."""
+        is_table = isinstance(self._asked_method.chosen_learner, LeastSquares)
+        if not is_table or self.has_chance or not self.plan.is_measured("learner.stochastic"):
             return False
-        outcomes = jax.tree.map(np.asarray, self.driver.gather(state, lambda run: run.learned.memory.outcomes))
-        least = ROUNDED * (self.returns.high - self.returns.low)
-        is_other = (outcomes.earlier != NONE) & (np.arange(outcomes.earlier.shape[1]) < outcomes.size[:, None])
-        is_paid_otherwise = outcomes.seen[..., 2] > least**2 * outcomes.seen[..., 0]
-        return bool(np.any(is_other | is_paid_otherwise))
+        outcomes = self.driver.gather(state, lambda run: run.learned.memory.outcomes)
+        return outcomes.differ(ROUNDED * (self.returns.high - self.returns.low))
 
     def record(self, state: State) -> None:
         """Records the beginning or the end of the run, if anything is recorded."""
