@@ -826,6 +826,22 @@ def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.Monk
         train(reluctant(), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
 
 
+@pytest.mark.parametrize("largest", [1e18, 1e20, -1e30])
+def test_a_number_whose_square_is_none_of_32_bits_is_refused(largest: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, the scale of such a number became infinite in training, and `evaluate` blamed the learning rate."""
+
+    def reset(self: Any, *, seed: Any = None, options: Any = None) -> Any:
+        self.steps = 0
+        return np.array([0.0, largest], np.float32), {}
+
+    monkeypatch.setattr(Reluctant, "reset", reset)
+    if largest == 1e18:
+        train(reluctant(), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
+        return
+    with pytest.raises(InputError, match=r"gave an observation with the number -?1e.*: scale or clip its numbers by"):
+        train(reluctant(), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
+
+
 @pytest.mark.slow
 def test_a_state_outside_of_its_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Failing, "observation_space", spaces.Discrete(2))

@@ -105,7 +105,7 @@ def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
 
 
 def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
-    """The first observations of episodes that `ask` begins, as `call` makes it; they must be finite, too."""
+    """The first observations of episodes that `ask` begins, as `call` makes it; they must be usable, too."""
     return require_finite(call(ask, where), where)
 
 
@@ -116,7 +116,12 @@ def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str
 
 
 def require_finite(observations: np.ndarray, where: Callable[[], str]) -> np.ndarray:
-    """The observations; EnvironmentFailedError unless all their numbers are finite."""
-    if observations.dtype.kind == "f" and not np.isfinite(observations).all():
+    """The observations; EnvironmentFailedError unless all their numbers are finite, and their squares are."""
+    if observations.dtype.kind != "f" or (usable := np.abs(observations) <= LARGEST).all():
+        return observations
+    if not np.isfinite(worst := observations[~usable][0]):
         raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")
-    return observations
+    raise EnvironmentFailedError(
+        f"{where()} gave an observation with the number {worst:g}: scale or clip its numbers by a wrapper "
+        f"(--env.wrappers, gymnasium.wrappers.TransformObservation), to {LARGEST:g} at most."
+    )
