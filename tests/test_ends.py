@@ -18,9 +18,9 @@ from uppertail.defaults.facts import Chance, chance, clocks, paid_at_the_limit
 from uppertail.environments.random_policy import Steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.loop import StepRecord
-from uppertail.training.remarks import given_up, less_than_random
+from uppertail.training.remarks import given_up, less_than_random, less_than_trained
 from uppertail.training.rollouts import Ends
-from uppertail.types import Transition
+from uppertail.types import ReturnRange, Transition
 
 RANDOM = np.random.default_rng(0)
 
@@ -232,6 +232,25 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
+
+
+def test_a_greedy_policy_that_earns_less_than_its_training_did_is_named() -> None:
+    """Of 20 returns of 0 and 2 the mean is 1, and 3 standard errors of two such means are 0.97."""
+    span = ReturnRange(0.0, 2.0, known=True)
+
+    def said(greedy: float, returns: list[float], *keeps_best: bool) -> str | None:
+        return less_than_trained({3: 5.0, 7: greedy}, {3: np.ones(40), 7: np.array(returns)}, span, *keeps_best)
+
+    mixed = [0.0, 2.0] * 10
+    words = str(said(0.0, [-9.0] * 5 + mixed))
+    assert "of seed 7 returns 0, less than its last 20 episodes of training did (1)." in words
+    assert "--evaluate_every N keeps" in words and "a smaller --discount" in words
+    assert said(0.1, mixed) is None, "by luck"
+    assert said(0.97, [1.0] * 20) is None and said(0.95, [1.0] * 20), "2% of the range of returns is no difference"
+    assert said(float("nan"), mixed) is None and said(0.0, mixed[:19]) is None
+    assert "--evaluate_every" not in str(said(0.0, [1.0] * 20, True))
+    both = str(less_than_trained({3: 0.5, 7: 0.0}, {3: np.ones(20), 7: np.ones(20)}, span))
+    assert "of seed 7 returns 0, less" in both and "so it is for 2 seeds" in both
 
 
 @pytest.mark.parametrize(("has_chance", "later", "said"), [(True, 3.0, False), (False, 3.0, True), (True, 0.0, True)])

@@ -15,6 +15,7 @@ from uppertail.learners.table_state import TableReturns
 from uppertail.networks import Network
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import GREEDY_EPISODES, Run
+from uppertail.types import ReturnRange
 
 GIVEN_UP = 50  # later episodes, at least, in all of which a return that was seen before has to be missed
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
@@ -32,7 +33,8 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         endless(run),
         met_chance(run),
         given_up(returns, greedy, run.has_chance),
-        less_than_random(greedy, run.random_returns),
+        less_than_random(greedy, run.random_returns)
+        or less_than_trained(greedy, returns, run.returns, run.settings.evaluate_every is not None),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -64,7 +66,8 @@ def met_chance(run: Run) -> str | None:
         return None
     return (
         "Equal states and actions led to different outcomes, which a random policy had not seen before the run: if "
-        "that is chance, use --learner.stochastic true."
+        "that is chance, use --learner.stochastic true, with the least and the most that an episode can return as "
+        "--env.returns."
     )
 
 
@@ -93,17 +96,45 @@ def less_than_random(greedy: Mapping[int, float], random: Float[np.ndarray, " ep
     """A sentence if the greedy policy of a seed earns less than a random policy did before the run."""
     if random is None or len(random) < 2:
         return None
-    mean, error = float(random.mean()), float(random.std(ddof=1)) * math.sqrt(1 / len(random) + 1 / GREEDY_EPISODES)
-    least = mean - max(SIGNIFICANT * error, WORSE * abs(mean))
     for seed, each in greedy.items():
-        if each < least:
+        if each < _least(random, WORSE * abs(float(random.mean()))):
             return (
                 f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If that does "
-                "not help, rewards may depend on what observations do not show, such as the last one (--env.stack 2) "
-                "or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+                f"({random.mean():.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If "
+                "that does not help, rewards may depend on what observations do not show, such as the last one "
+                "(--env.stack 2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
             )
     return None
+
+
+def less_than_trained(
+    greedy: Mapping[int, float],
+    returns: Mapping[int, Float[np.ndarray, " episodes"]],
+    span: ReturnRange,
+    keeps_best: bool = False,
+) -> str | None:
+    """A sentence if the greedy policy of a seed earns less than its last episodes of training did."""
+    last = {seed: each[-GREEDY_EPISODES:] for seed, each in returns.items() if len(each) >= GREEDY_EPISODES}
+    worse = [seed for seed, each in last.items() if greedy[seed] < _least(each, WORSE * (span.high - span.low))]
+    if not worse:
+        return None
+    seed = min(worse, key=lambda seed: greedy[seed] - last[seed].mean())
+    keep = "" if keeps_best else "--evaluate_every N keeps the best network in place of the last, or "
+    return (
+        f"The greedy policy of seed {seed} returns {greedy[seed]:.4g}, less than its last {GREEDY_EPISODES} episodes "
+        f"of training did ({last[seed].mean():.4g}){_and_more(worse)}. It does not learn on while it plays, and may "
+        f"walk to and fro where actions are nearly as good: {keep}try a smaller --discount."
+    )
+
+
+def _least(returns: Float[np.ndarray, " episodes"], margin: float) -> float:
+    """The least mean of a greedy policy that is not known to be less than the mean of these returns."""
+    error = float(returns.std(ddof=1)) * math.sqrt(1 / len(returns) + 1 / GREEDY_EPISODES)
+    return float(returns.mean()) - max(SIGNIFICANT * error, margin)
+
+
+def _and_more(seeds: list[int]) -> str:
+    return "" if len(seeds) == 1 else f"; so it is for {len(seeds)} seeds"
 
 
 def unsettled(run: Run, networks: Network) -> str | None:
