@@ -34,6 +34,11 @@ class Target(abc.ABC):
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         """The network that bootstraps."""
 
+    def played(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
+        """The network that plays greedily, and that is kept of a run; the one that learns, by default."""
+        del state
+        return online
+
     def after_update(self, state: PyTree, online: Network) -> PyTree:
         """The state after an update of the network that learns; unchanged by default."""
         del online
@@ -114,6 +119,10 @@ class Periodic(Target):
 class RunningMean(Target):
     """Bootstraps from an exponential running mean of the network, moved after each update (Lillicrap et al. 2016).
 
+    The mean is also what plays greedily and what is kept of a run: the last update alone leaves errors that are as
+    large as a step of delay, and a policy that does not learn on walks to and fro between two of them
+    (docs/decisions/0047).
+
     Args:
         decay: share of the mean that stays at each update, in [0, 1); 0.99 averages over about 100 updates.
 
@@ -143,6 +152,9 @@ class RunningMean(Target):
 
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         return state.with_observed(online)  # places and bounds have no mean
+
+    def played(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
+        return self.network(state, online)
 
     def after_update(self, state: Network, online: Network) -> Network:
         def moved(mean: Array, now: Array) -> Array:
