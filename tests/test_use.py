@@ -69,9 +69,9 @@ def test_observations_of_a_batch_explore_by_themselves():
     assert 0.4 < actions.mean() < 0.6
 
 
-@pytest.mark.parametrize("observation", [8, -1, [3, 9], [[1]], "three", None])
+@pytest.mark.parametrize("observation", [8, -1, [3, 9], [[1]], "three", "1", None, (1, {})])
 def test_what_is_no_observation_gets_a_sentence(chain, observation):
-    with pytest.raises(InputError, match=r"observation is .*give one"):
+    with pytest.raises(InputError, match=r"observation is .*give (one|the first alone)"):
         chain.act(observation)
 
 
@@ -131,6 +131,9 @@ def test_a_batch_of_dictionaries_is_a_list():
     np.testing.assert_array_equal(run.act(both), [0, 1])
     with pytest.raises(InputError, match="or a list of such"):
         run.act({"sign": 1})
+    for number in (np.nan, np.inf):
+        with pytest.raises(InputError, match="all its numbers must be finite"):
+            run.act({"sign": 1, "place": np.full(2, number)})
 
 
 def test_a_state_of_a_number_and_an_array_is_read(chain):

@@ -6,14 +6,22 @@ from typing import Any
 
 import yaml
 
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError, message_of, printable
 
 MOST_BYTES, MOST_VALUES = 1_000_000, 200_000  # of a file: a study of 10,000 cells fits
 LONGEST_TEXT = 50_000  # characters of an option that may be YAML
 
 
+class _TwiceError(yaml.YAMLError):
+    """A mapping names a key twice, of which YAML's own loader keeps the last."""
+
+    def __init__(self, key: str, line: int) -> None:
+        super().__init__(f"it names {key} twice")
+        self.key, self.line = key, line
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML's safe loader, which refuses what would grow without end: aliases of aliases, and aliases of themselves."""
+    """YAML's safe loader, which refuses keys that come twice, and what would grow without end by its aliases."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         counts = dict[yaml.Node, int]()
@@ -28,6 +36,14 @@ class _Loader(yaml.SafeLoader):
         if count(node) > MOST_VALUES:
             raise yaml.YAMLError(f"it holds more than {MOST_VALUES:,} values, aliases included")
         return super().construct_document(node)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise _TwiceError(key.value, key.start_mark.line + 1)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
 
 
 def _parts(node: yaml.Node) -> list[yaml.Node]:
@@ -52,6 +68,8 @@ def read_yaml(path: Path, what: str) -> Any:
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"{name} has more than {MOST_BYTES:,} bytes: give the path of a smaller YAML file.")
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except _TwiceError as error:
+        raise InputError(f"{name} names {printable(error.key)} twice (line {error.line}): keep one.") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else f" ({message_of(error)})"

@@ -3,7 +3,9 @@
 import abc
 import dataclasses
 import importlib
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -15,6 +17,7 @@ from uppertail.types import ReturnRange
 
 Answer = TypeVar("Answer")
 
+PACKAGE = Path(__file__).parents[1]
 LARGEST = 1e18  # the largest return whose square a float32 can hold, rounded
 NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
 TOO_LARGE = f"{{}} gave the reward {{:g}}: scale its rewards by a wrapper (--env.wrappers), to {LARGEST:g} at most."
@@ -101,7 +104,14 @@ def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
         raise
     except BaseException as error:
         words = f": {message_of(error)}" if message_of(error) else ""
-        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}.") from error
+        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}{_place(error)}.") from error
+
+
+def _place(error: BaseException) -> str:
+    """Where code outside of this package raised an exception, in parentheses; empty if this package raised it."""
+    there = traceback.extract_tb(error.__traceback__)[-1]
+    is_own = Path(there.filename).is_relative_to(PACKAGE)
+    return "" if is_own else f" ({Path(there.filename).name}, line {there.lineno})"
 
 
 def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:

@@ -124,6 +124,9 @@ class Player:
 
     def read(self, observation: Any) -> tuple[np.ndarray, bool]:
         """An observation as the network takes it, or a batch, and whether it is one; what is neither is refused."""
+        is_pair = isinstance(observation, tuple) and len(observation) == 2 and self.interface.parts != 2
+        if is_pair and isinstance(observation[1], dict) and not isinstance(observation[0], dict):
+            raise InputError("observation is what reset returns, an observation and an info: give the first alone.")
         try:
             if self.interface.is_batch(observation):
                 return np.stack([self._one(each) for each in observation]), True
@@ -145,7 +148,11 @@ class Player:
             raise ValueError(f"it is no tuple of {parts}")  # a hash has a place for everything
         if shape is not None and np.shape(observation) != shape:
             raise ValueError(f"its shape is {np.shape(observation)}")
+        if shape is not None and np.asarray(observation).dtype.kind in "US":
+            raise ValueError("it holds a text")
         array = self.interface.reading.array(observation)
+        if np.asarray(array).dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError("all its numbers must be finite")
         is_state = isinstance(self.interface.reading.space, States) and np.ndim(array) == 0
         if is_state and shape is not None and np.asarray(observation).dtype.kind == "f":
             raise ValueError("a state is a whole number")
