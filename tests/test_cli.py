@@ -14,6 +14,7 @@ import yaml
 
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
+from uppertail.yaml_files import read_yaml
 
 SMALL = ["--seeds", "2", "--network.width", "8", "--replay_size", "99", "--batch_size", "16"]
 TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
@@ -171,7 +172,8 @@ BAD = {
     "a name with one dash": (["train", "-env", "Chain"], "Did you mean --env?"),
     "a file in place of a module": (
         ["train", "--env", "./folder/my-own.py:Mine-v0"],
-        "names a file: name the module that it is, such as my-own:Mine-v0.",
+        "names a file: name its module, as seen from the current folder, and the environment that it registers, such "
+        "as folder.my-own:Mine-v0.",
     ),
     "an argument of a constructor": (
         ["train", "--env", "FrozenLake-v1", "--env.is_slippery", "false"],
@@ -337,3 +339,11 @@ def test_what_is_in_the_way_of_a_run_is_named(file, words, tmp_path, capsys):
     assert main(["train", *TINY, "--out", "out", "--overwrite"]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
     assert place.read_text() == "mine"
+
+
+def test_what_is_merged_in_yaml_may_be_replaced(tmp_path):
+    """A key of a merged mapping is no key that is named twice; nor are 1 and '1' the same."""
+    text = "b: &b {x: 1}\nouter:\n  a: &a {<<: *b, x: 2}\nc: {<<: *a}\nd: {1: x, '1': y}\n"
+    (tmp_path / "merged.yaml").write_text(text)
+    expected = {"b": {"x": 1}, "outer": {"a": {"x": 2}}, "c": {"x": 2}, "d": {1: "x", "1": "y"}}
+    assert read_yaml(tmp_path / "merged.yaml", "The file") == expected

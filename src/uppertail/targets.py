@@ -17,7 +17,7 @@ AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 class Target(abc.ABC):
-    """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts is always the online network.
+    """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts in training is the online one.
 
     A target is a frozen dataclass of settings; its state is a tree of arrays.
 

@@ -29,6 +29,7 @@ class _Loader(yaml.SafeLoader):
         def count(node: yaml.Node) -> int:
             """The values in a node, with those of its aliases each time that they are named."""
             if node not in counts:
+                _require_once(node)
                 counts[node] = MOST_VALUES + 1  # what it is if it holds itself
                 counts[node] = 1 + sum(map(count, _parts(node)))
             return counts[node]
@@ -37,13 +38,17 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError(f"it holds more than {MOST_VALUES:,} values, aliases included")
         return super().construct_document(node)
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set[str]()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise _TwiceError(key.value, key.start_mark.line + 1)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
+
+def _require_once(node: yaml.Node) -> None:
+    """Refuses a mapping that names a key twice; what is merged into it may be replaced there."""
+    keys = (
+        [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)] if isinstance(node, yaml.MappingNode) else []
+    )
+    seen = set[tuple[str, str]]()
+    for key in keys:
+        if (name := (key.tag, key.value)) in seen:
+            raise _TwiceError(key.value, key.start_mark.line + 1)
+        seen.add(name)
 
 
 def _parts(node: yaml.Node) -> list[yaml.Node]:

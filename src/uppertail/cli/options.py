@@ -24,7 +24,7 @@ from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
-PROGRAM = re.compile(r".*?([\w-]+)\.py(?=:|$)")  # the path of a file with Python code, and what follows it
+PROGRAM = re.compile(r"[^:]*\.py(:|$)")  # begins with the path of a file with Python code
 REQUIRED = inspect.Parameter.empty  # the default of an option that must be given
 
 
@@ -139,8 +139,12 @@ def parse(
     if "env" in parts and "env" not in given and "env.id" in given:
         given["env"] = "Gym"
     if "env" in parts and isinstance(path := given.get("env"), str) and PROGRAM.match(path):
-        module = PROGRAM.sub(r"\1", path)
-        raise InputError(f"--env {printable(path)} names a file: name the module that it is, such as {module}.")
+        file, _, name = path.partition(":")
+        module = ".".join(each for each in Path(file).with_suffix("").parts if each not in ("..", "/"))
+        raise InputError(
+            f"--env {printable(path)} names a file: name its module, as seen from the current folder, and the "
+            f"environment that it registers, such as {printable(module)}:{printable(name or 'Mine-v0')}."
+        )
     if "env" in parts and is_id(name := given.get("env")):
         if given.setdefault("env.id", name) != name:
             raise InputError(f"--env {printable(str(name))} and --env.id name two environments: leave one out.")

@@ -248,8 +248,8 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         return None
     told = "told nothing of what came next in steps of a random policy"
     alone = (
-        "changed nothing else in steps of a random policy, neither reward nor end; keep what is a goal whose reward it "
-        "did not see"
+        "changed nothing else in steps of a random policy, neither reward nor end; keep what is a goal whose reward "
+        "the random policy did not see"
     )
     noise = tuple(facts.irrelevant.tolist())
     kept = facts.clocks() if facts.is_paid_at_the_limit else ()

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import importlib
+import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,9 @@ from uppertail.types import ReturnRange
 
 Answer = TypeVar("Answer")
 
-PACKAGE = Path(__file__).parents[1]
+OTHERS = [Path(__file__).parents[1], *map(Path, sysconfig.get_paths().values())]
+"""Where code lies that is no user's own: this package, Python's library, and what is installed."""
+
 LARGEST = 1e18  # the largest return whose square a float32 can hold, rounded
 NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
 TOO_LARGE = f"{{}} gave the reward {{:g}}: scale its rewards by a wrapper (--env.wrappers), to {LARGEST:g} at most."
@@ -108,10 +111,10 @@ def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
 
 
 def _place(error: BaseException) -> str:
-    """Where code outside of this package raised an exception, in parentheses; empty if this package raised it."""
-    there = traceback.extract_tb(error.__traceback__)[-1]
-    is_own = Path(there.filename).is_relative_to(PACKAGE)
-    return "" if is_own else f" ({Path(there.filename).name}, line {there.lineno})"
+    """The last line of a user's own code on the way to an exception, in parentheses; empty if there is none."""
+    frames = [(Path(each.filename), each.lineno) for each in traceback.extract_tb(error.__traceback__)]
+    own = [(path, line) for path, line in frames if not any(map(path.is_relative_to, OTHERS))]
+    return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
 
 
 def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
@@ -130,7 +133,9 @@ def require_finite(observations: np.ndarray, where: Callable[[], str]) -> np.nda
     if observations.dtype.kind != "f" or (usable := np.abs(observations) <= LARGEST).all():
         return observations
     if not np.isfinite(worst := observations[~usable][0]):
-        raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")
+        raise EnvironmentFailedError(
+            f"{where()} gave an observation that is not finite in 32 bits: all its numbers must be."
+        )
     raise EnvironmentFailedError(
         f"{where()} gave an observation with the number {worst:g}: scale or clip its numbers by a wrapper "
         f"(--env.wrappers, gymnasium.wrappers.TransformObservation), to {LARGEST:g} at most."

@@ -80,16 +80,21 @@ def heavy_tails(facts: Facts, encoding: Encoding) -> str | None:
     steps = facts.steps_so_far
     if steps is None or not facts.observed or not isinstance(encoding, Standardized):
         return None
-    away = np.asarray(steps.observation, np.float64)
-    away = np.abs(away - np.median(away, axis=0))
-    usual, scale = np.quantile(away, USUAL, axis=0), np.sqrt(np.mean(away**2, axis=0))
+    numbers = np.asarray(steps.observation)
+    usual, scale, most = np.array([_sizes(numbers[:, place]) for place in range(numbers.shape[1])]).T
     found = np.setdiff1d(np.flatnonzero((usual > 0) & (scale > TAIL * usual)), encoding.vector.left_out)
     if not found.size:
         return None
     worst = found[np.argmax(scale[found] / usual[found])]
     return (
         f"Number {worst} of observations is within {usual[worst]:.3g} of its median in {USUAL:.0%} of the steps of a "
-        f"random policy, but up to {away[:, worst].max():.3g} away from it in others, which set its scale, so that the "
+        f"random policy, but up to {most[worst]:.3g} away from it in others, which set its scale, so that the "
         "network hardly sees what differs in most steps: shrink what is large (--env.wrappers, "
         "gymnasium.wrappers.TransformObservation, with np.arcsinh or np.clip)."
     )
+
+
+def _sizes(number: np.ndarray) -> tuple[float, float, float]:
+    """How far a number is from its median: usually, by the root of the mean square, and at most."""
+    away = np.abs(number.astype(np.float64) - np.median(number))
+    return float(np.quantile(away, USUAL)), float(np.sqrt(np.mean(away**2))), float(away.max())

@@ -124,9 +124,6 @@ class Player:
 
     def read(self, observation: Any) -> tuple[np.ndarray, bool]:
         """An observation as the network takes it, or a batch, and whether it is one; what is neither is refused."""
-        is_pair = isinstance(observation, tuple) and len(observation) == 2 and self.interface.parts != 2
-        if is_pair and isinstance(observation[1], dict) and not isinstance(observation[0], dict):
-            raise InputError("observation is what reset returns, an observation and an info: give the first alone.")
         try:
             if self.interface.is_batch(observation):
                 return np.stack([self._one(each) for each in observation]), True
@@ -134,6 +131,9 @@ class Player:
         except InputError:
             raise
         except UNREADABLE as error:
+            if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
+                pair = "observation is what reset returns, an observation and an info: give the first alone."
+                raise InputError(pair) from error
             shape, wanted = self.interface.reading.shape, f"{self.interface.form}, or a list of such"
             if shape is not None:
                 wanted = f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")

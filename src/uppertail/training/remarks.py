@@ -34,7 +34,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         met_chance(run),
         given_up(returns, greedy, run.has_chance),
         less_than_random(greedy, run.random_returns)
-        or less_than_trained(greedy, returns, run.returns, run.settings.evaluate_every is not None),
+        or less_than_trained(run.greedy_episodes, returns, run.returns, run.settings.evaluate_every is not None),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -96,11 +96,13 @@ def less_than_random(greedy: Mapping[int, float], random: Float[np.ndarray, " ep
     """A sentence if the greedy policy of a seed earns less than a random policy did before the run."""
     if random is None or len(random) < 2:
         return None
+    mean, error = float(random.mean()), float(random.std(ddof=1)) * math.sqrt(1 / len(random) + 1 / GREEDY_EPISODES)
+    least = mean - max(SIGNIFICANT * error, WORSE * abs(mean))
     for seed, each in greedy.items():
-        if each < _least(random, WORSE * abs(float(random.mean()))):
+        if each < least:
             return (
                 f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({random.mean():.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If "
+                f"({mean:.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If "
                 "that does not help, rewards may depend on what observations do not show, such as the last one "
                 "(--env.stack 2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
             )
@@ -108,33 +110,31 @@ def less_than_random(greedy: Mapping[int, float], random: Float[np.ndarray, " ep
 
 
 def less_than_trained(
-    greedy: Mapping[int, float],
-    returns: Mapping[int, Float[np.ndarray, " episodes"]],
+    greedy: Float[np.ndarray, "seeds played"] | None,
+    returns: Mapping[int, Float[np.ndarray, " _"]],
     span: ReturnRange,
     keeps_best: bool = False,
 ) -> str | None:
-    """A sentence if the greedy policy of a seed earns less than its last episodes of training did."""
-    last = {seed: each[-GREEDY_EPISODES:] for seed, each in returns.items() if len(each) >= GREEDY_EPISODES}
-    worse = [seed for seed, each in last.items() if greedy[seed] < _least(each, WORSE * (span.high - span.low))]
-    if not worse:
+    """A sentence if the greedy policy of a seed earns less than its last episodes of training did, beyond luck."""
+    if greedy is None:
         return None
-    seed = min(worse, key=lambda seed: greedy[seed] - last[seed].mean())
+    lost = dict[int, tuple[float, float, float]]()
+    for (seed, each), played in zip(returns.items(), greedy, strict=True):
+        if len(last := each[-GREEDY_EPISODES:]) < GREEDY_EPISODES:
+            continue
+        gap, error = last.mean() - played.mean(), math.sqrt((last.var() + played.var()) / GREEDY_EPISODES)
+        if gap > max(SIGNIFICANT * error, WORSE * (span.high - span.low)):
+            lost[seed] = float(gap), float(last.mean()), float(played.mean())
+    if not lost:
+        return None
+    seed, (_, trained, now) = max(lost.items(), key=lambda item: item[1][0])
+    more = f", as {len(lost)} seeds do" if len(lost) > 1 else ""
     keep = "" if keeps_best else "--evaluate_every N keeps the best network in place of the last, or "
     return (
-        f"The greedy policy of seed {seed} returns {greedy[seed]:.4g}, less than its last {GREEDY_EPISODES} episodes "
-        f"of training did ({last[seed].mean():.4g}){_and_more(worse)}. It does not learn on while it plays, and may "
-        f"walk to and fro where actions are nearly as good: {keep}try a smaller --discount."
+        f"The greedy policy of seed {seed} returns {now:.4g}, less than its last {GREEDY_EPISODES} episodes of "
+        f"training ({trained:.4g}){more}. It no longer learns, and may walk to and fro where actions are nearly as "
+        f"good: {keep}try a smaller --discount."
     )
-
-
-def _least(returns: Float[np.ndarray, " episodes"], margin: float) -> float:
-    """The least mean of a greedy policy that is not known to be less than the mean of these returns."""
-    error = float(returns.std(ddof=1)) * math.sqrt(1 / len(returns) + 1 / GREEDY_EPISODES)
-    return float(returns.mean()) - max(SIGNIFICANT * error, margin)
-
-
-def _and_more(seeds: list[int]) -> str:
-    return "" if len(seeds) == 1 else f"; so it is for {len(seeds)} seeds"
 
 
 def unsettled(run: Run, networks: Network) -> str | None:

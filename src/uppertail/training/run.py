@@ -88,6 +88,7 @@ class Run:
             raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
         self.builder = builder
         self.met_chance = False  # `has_met_chance`, once the run is over
+        self.greedy_episodes: Float[np.ndarray, "seeds episodes"] | None = None  # returns of the last evaluation
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.programs = Programs()
@@ -306,7 +307,8 @@ class Run:
 
     def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
         """The mean return of greedy episodes of each seed; InputError if an environment fails."""
-        return self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1)
+        self.greedy_episodes = self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns
+        return self.greedy_episodes.mean(axis=1)
 
     def networks(self, state: State) -> Network:
         """What all seeds have learned, at the limits of those that have reached theirs."""
