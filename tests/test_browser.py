@@ -87,6 +87,9 @@ def control(shown, role):
 def test_the_report_opens_and_its_controls_change_the_picture(opened):
     shown, wrong, width = opened
     assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    for heading in ("h1", "h2"):  # an environment of a package has a name without spaces
+        shown.evaluate("([name, text]) => document.querySelector(name).append(text)", [heading, "package.module:" * 9])
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
     assert shown.locator("section").count() == 2
     assert shown.locator("section >> nth=1 >> text=recorded no distributions").is_visible()
 

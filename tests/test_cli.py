@@ -14,6 +14,7 @@ import yaml
 
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
+from uppertail.yaml_files import read_yaml
 
 SMALL = ["--seeds", "2", "--network.width", "8", "--replay_size", "99", "--batch_size", "16"]
 TINY = ["--env.length", "4", "--episodes", "40", *SMALL]
@@ -167,6 +168,24 @@ BAD = {
         "--compare takes 2 values: write --compare VALUE",
     ),
     "an id alone": (["train", "CartPole-v1"], "use --env CartPole-v1."),
+    "an environment alone": (["train", "Chain"], "use --env Chain."),
+    "a name with one dash": (["train", "-env", "Chain"], "Did you mean --env?"),
+    "a file in place of a module": (
+        ["train", "--env", "./folder/my-own.py:Mine-v0"],
+        "names a file: name its module, as seen from the current folder, and the environment that it registers, such "
+        "as folder.my-own:Mine-v0.",
+    ),
+    "an argument of a constructor": (
+        ["train", "--env", "FrozenLake-v1", "--env.is_slippery", "false"],
+        "go into --env.kwargs '{is_slippery: VALUE}'.",
+    ),
+    "a package's environment": (["train", "--env", "ALE/Pong-v5"], "name its module first, as in MODULE:ALE/Pong-v5."),
+    "an id elsewhere": (["train", "--env_id", "CartPole-v1"], "Did you mean --env?"),
+    "no earlier run": (["train", "--init", "nowhere"], "init is nowhere, which is no folder: give that of a run."),
+    "another environment": (
+        ["evaluate", "anywhere", "--env", "Chain"],
+        "takes settings of the run's own environment, as --env.NAME VALUE, but no other environment.",
+    ),
     "one dash": (["train", "-x"], "'-x' belongs to no option: `uppertail train --help` lists them."),
     "a value with one dash": (["train", "--seed", "-x"], "seed is -x: use a whole number"),
     "a function": (["train", "--env", "uppertail.cli.main"], "The class uppertail.cli.main given for --env cannot be"),
@@ -293,3 +312,38 @@ def test_a_quiet_run_prints_nothing(tmp_path, capfd):
     captured = capfd.readouterr()
     assert captured.out == ""
     assert captured.err == ""
+
+
+def test_an_id_alone_is_of_gymnasium() -> None:
+    assert yaml.safe_load(parse_request(["--env.id", "CartPole-v1"]).config)["env"] == "Gym"
+
+
+def test_a_setting_that_a_file_names_twice_is_refused(tmp_path, capsys):
+    """YAML's own loader keeps the last."""
+    (tmp_path / "twice.yaml").write_text("env: Chain\nsteps: 100\nenv.length: 5\nsteps: 300\n")
+    assert main(["train", "--config", "twice.yaml"]) == 2
+    assert "The config file 'twice.yaml' names steps twice (line 4): keep one." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("", "The output out is a file: choose another --out."),
+        ("policy.npz", "it is not overwritten: move policy.npz elsewhere, or choose another --out."),
+    ],
+)
+def test_what_is_in_the_way_of_a_run_is_named(file, words, tmp_path, capsys):
+    place = tmp_path / "out" / file if file else tmp_path / "out"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("mine")
+    assert main(["train", *TINY, "--out", "out", "--overwrite"]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert place.read_text() == "mine"
+
+
+def test_what_is_merged_in_yaml_may_be_replaced(tmp_path):
+    """A key of a merged mapping is no key that is named twice; nor are 1 and '1' the same."""
+    text = "b: &b {x: 1}\nouter:\n  a: &a {<<: *b, x: 2}\nc: {<<: *a}\nd: {1: x, '1': y}\n"
+    (tmp_path / "merged.yaml").write_text(text)
+    expected = {"b": {"x": 1}, "outer": {"a": {"x": 2}}, "c": {"x": 2}, "d": {1: "x", "1": "y"}}
+    assert read_yaml(tmp_path / "merged.yaml", "The file") == expected

@@ -18,9 +18,9 @@ from uppertail.defaults.facts import Chance, chance, clocks, paid_at_the_limit
 from uppertail.environments.random_policy import Steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.loop import StepRecord
-from uppertail.training.remarks import given_up, less_than_random
+from uppertail.training.remarks import given_up, less_than_random, less_than_trained
 from uppertail.training.rollouts import Ends
-from uppertail.types import Transition
+from uppertail.types import ReturnRange, Transition
 
 RANDOM = np.random.default_rng(0)
 
@@ -232,6 +232,26 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
+
+
+def test_a_greedy_policy_that_earns_less_than_its_training_did_is_named() -> None:
+    """Where 20 episodes of training succeed, 7 of 20 greedy ones have to fail: 0.35 is more than 3 standard errors."""
+    span = ReturnRange(0.0, 2.0, known=True)
+
+    def said(failed: int, trained: list[float], *keeps_best: bool) -> str | None:
+        greedy = np.stack([np.full(20, 5.0), np.where(np.arange(20) < failed, 0.0, 1.0)])
+        return less_than_trained(greedy, {3: np.ones(40), 7: np.array(trained)}, span, *keeps_best)
+
+    words = str(said(20, [-9.0] * 5 + [1.0] * 20))
+    assert "of seed 7 returns 0, less than its last 20 episodes of training (1)." in words
+    assert "--evaluate_every N keeps" in words and "a smaller --discount" in words
+    assert said(6, [1.0] * 20) is None and said(7, [1.0] * 20), "by luck"
+    assert said(20, [0.0, 1.0] * 10) and said(20, [0.0] * 16 + [1.0] * 4) is None
+    assert said(20, [0.03] * 20) is None and said(20, [0.05] * 20), "2% of the range of returns is no difference"
+    assert said(20, [1.0] * 19) is None and "--evaluate_every" not in str(said(20, [1.0] * 20, True))
+    both = str(less_than_trained(np.array([[0.5] * 20, [0.0] * 20]), {3: np.ones(20), 7: np.ones(20)}, span))
+    assert "of seed 7 returns 0, less" in both and ", as 2 seeds do." in both
+    assert less_than_trained(None, {7: np.ones(20)}, span) is None
 
 
 @pytest.mark.parametrize(("has_chance", "later", "said"), [(True, 3.0, False), (False, 3.0, True), (True, 0.0, True)])

@@ -14,7 +14,7 @@ import pytest
 import safetensors.numpy
 
 import uppertail as ut
-from uppertail.cli import main
+from uppertail.cli import evaluate, main
 from uppertail.cli import train as command
 from uppertail.defaults import facts
 from uppertail.errors import InputError
@@ -352,3 +352,11 @@ def test_inspect_shows_the_first_observation_where_there_are_no_states(cart, cap
     assert main(["inspect", str(cart), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["state"], found["path"]) == (None, [])
+
+
+def test_evaluations_whose_names_are_long_have_files_of_their_own() -> None:
+    """Names that were cut to the same letters replaced each other."""
+    changes = ["--env.kwargs={map_name: 8x8, is_slippery: true}", "--env.max_episode_steps=500", "--env.success=1"]
+    first, second = (evaluate._name("greedy", [*changes, f"--seed={seed}"]) for seed in (7, 8))
+    assert first != second and max(map(len, (first, second))) < 120
+    assert evaluate._name("my.own.Policy", ["--seed=3"]) == "evaluation-Policy-seed-3"

@@ -42,7 +42,7 @@ def test_each_seed_starts_from_the_one_in_its_place(learned, capsys):
     """Also where the new run has fewer; the seeds of a Chain differ in which action leads on."""
     few = ["--steps", "16", "--seeds", "1", "--init", str(learned)]
     assert main([*CHAIN, *few, "--out", "first"]) == 0
-    assert "whose run had 2 seeds: its last 1 are left out here." in capsys.readouterr().err
+    assert "whose run had 2 seeds: the last of them is left out here." in capsys.readouterr().err
     assert ut.load("first").record.greedy_returns == [1.0]
     assert main([*CHAIN, *few, "--seed", "1", "--out", "other"]) == 0  # what seed 0 learned, in the Chain of seed 1
     assert ut.load("other").record.greedy_returns == [0.0]
@@ -67,4 +67,4 @@ def test_what_does_not_fit_is_refused_in_a_sentence_and_leaves_no_folder(learned
     assert "whose run had 2 seeds: use --seeds 2, or fewer." in sentence("--seeds", "3")
     assert "was made with learner LeastSquares, not GradientDescent" in sentence("--learner", "GradientDescent")
     assert "was made with distribution Gaussian, not PointMass" in sentence("--distribution", "PointMass")
-    assert "has no checkpoint to start from: train that run with --checkpoint_every" in sentence("--init", "nowhere")
+    assert "init is nowhere, which is no folder: give that of a run." in sentence("--init", "nowhere")

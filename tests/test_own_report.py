@@ -147,8 +147,8 @@ def test_packed_networks_are_the_same_again(result):
 
 def test_a_table_has_no_empty_columns():
     rows = [{"method": "a", "first success": "–", "greedy": "1"}, {"method": "b", "first success": "–", "greedy": "–"}]
-    assert "first success" not in page._table(rows)
-    assert page._table(rows).count("<th ") == 2
+    table = page._table(page._without_empty(rows))
+    assert "first success" not in table and table.count("<th ") == 2
 
 
 def test_runs_of_a_study_come_in_its_order(tmp_path):

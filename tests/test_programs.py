@@ -145,7 +145,7 @@ def test_products_keep_all_their_bits_whatever_jax_lets_an_accelerator_do():
 
 @pytest.mark.parametrize(("learner", "count"), [("LeastSquares", 1), ("GradientDescent", 0)])
 def test_least_squares_on_an_accelerator_is_told_of_the_cpu(learner, count, monkeypatch):
-    monkeypatch.setattr("uppertail.training.run.on_accelerator", lambda: True)
+    monkeypatch.setattr("uppertail.training.notes.on_accelerator", lambda: True)
     run = Run(ut.Toy(), Method.of(learner=learner), ut.Settings(seeds=1, episodes=1))
     run.close()
     assert sum("JAX_PLATFORMS=cpu" in note for note in run.notes) == count

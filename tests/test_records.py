@@ -249,7 +249,7 @@ def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
         records.claim_folder(tmp_path / "file" / "run", overwrite=False)
-    with pytest.raises(InputError, match="not overwritten"):
+    with pytest.raises(InputError, match="is a file"):
         records.claim_folder(tmp_path / "file", overwrite=True)
 
 

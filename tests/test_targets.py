@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.distributions import PointMass
 from uppertail.encodings import OneHot, Vector
@@ -65,6 +66,25 @@ def test_a_running_mean_is_the_recursion_in_numpy(decay: float) -> None:
         assert [leaf.tolist() for leaf in seeing.weights] == [leaf.tolist() for leaf in state.weights]
         assert [leaf.tolist() for leaf in seeing.encoder] == [leaf.tolist() for leaf in later[-1].encoder]
         assert np.isfinite(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(seeing)])).all()
+
+
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed 0 returns")
+@pytest.mark.parametrize(
+    ("target", "evaluate_every"),
+    [(RunningMean(1 - 1e-9), 30), (Online(), None), pytest.param(RunningMean(1 - 1e-9), None, marks=pytest.mark.slow)],
+)
+def test_what_plays_is_the_running_mean_and_else_the_network_that_learns(
+    target: Target, evaluate_every: int | None
+) -> None:
+    """A mean that hardly moves still gives the first outputs, which are 0, while the network that acts has learned."""
+    settings = ut.Settings(
+        seeds=1, steps=60, batch_size=4, replay_size=64, updates_per_rollout=2, evaluate_every=evaluate_every
+    )
+    builder = ut.Gym("CartPole-v1", returns=(0.0, 100.0), left_out=(), action_repeat=3, stack=1)
+    record = "distributions" if evaluate_every else None
+    network: Any = ut.train(builder, target=target, settings=settings, record=record).networks.regressor()
+    largest = float(jnp.abs(network.heads).max())
+    assert largest < 1e-6 if isinstance(target, RunningMean) else largest > 1e-3
 
 
 def test_a_running_mean_refuses_a_network_whose_observations_it_would_average() -> None:

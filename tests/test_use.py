@@ -18,6 +18,9 @@ from uppertail.cli import main
 from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.records import RunFolder
+from uppertail.training.method import Method
+from uppertail.training.player import Player
+from uppertail.training.run import Run
 
 SMALL = ut.Settings(seeds=2, episodes=64, seed=3)
 
@@ -69,10 +72,35 @@ def test_observations_of_a_batch_explore_by_themselves():
     assert 0.4 < actions.mean() < 0.6
 
 
-@pytest.mark.parametrize("observation", [8, -1, [3, 9], [[1]], "three", None])
+@pytest.mark.parametrize("observation", [8, -1, [3, 9], [[1]], "three", "1", None, (1, {})])
 def test_what_is_no_observation_gets_a_sentence(chain, observation):
-    with pytest.raises(InputError, match=r"observation is .*give one"):
+    with pytest.raises(InputError, match=r"observation is .*give (one|the first alone)"):
         chain.act(observation)
+
+
+class Pairs(gymnasium.Env):
+    """Observations are pairs whose second part is a dictionary, as the pair that `reset` returns."""
+
+    observation_space = spaces.Tuple((spaces.Box(0, 1, (2,), np.float32), spaces.Dict({"p": spaces.Discrete(3)})))
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return self.seen(), {}
+
+    def seen(self) -> Any:
+        return self.np_random.random(2, np.float32), {"p": 1}
+
+    def step(self, action: Any) -> Any:
+        return self.seen(), float(action), True, False, {}
+
+
+def test_a_pair_is_an_observation_where_observations_are_pairs():
+    run = Run(ut.FromGymnasium(Pairs, returns=(0.0, 1.0), stack=1), Method(), ut.Settings(seeds=1))
+    run.close()
+    builder: Any = run.builder
+    player = Player(run.loop.agent, run.networks(run.driver.start()), builder.interface)
+    assert player.read((np.zeros(2, np.float32), {"p": 1}))[1] is False
 
 
 def test_an_unknown_seed_gets_a_sentence(chain):
@@ -131,6 +159,9 @@ def test_a_batch_of_dictionaries_is_a_list():
     np.testing.assert_array_equal(run.act(both), [0, 1])
     with pytest.raises(InputError, match="or a list of such"):
         run.act({"sign": 1})
+    for number in (np.nan, np.inf):
+        with pytest.raises(InputError, match="all its numbers must be finite"):
+            run.act({"sign": 1, "place": np.full(2, number)})
 
 
 def test_a_state_of_a_number_and_an_array_is_read(chain):

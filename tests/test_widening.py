@@ -124,3 +124,34 @@ def test_rewards_that_have_much_in_common_are_said(constant: float, learner: Any
     run.close()
     found = [note for note in run.notes if note.startswith("Rewards of a random policy lie between ")]
     assert len(found) == (said is not None) and (said or "") in "".join(found)
+
+
+class Tailed(Cell):
+    """Two numbers: the first is small but once in `rare` steps, and the second is never large."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+
+    def __init__(self, rare: int) -> None:
+        self.rare = rare
+
+    def seen(self) -> np.ndarray:
+        first = 1e6 if self.np_random.integers(self.rare) == 0 else self.np_random.normal()
+        return np.array([first, self.np_random.normal()], np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return self.seen(), {}
+
+    def step(self, action: Any) -> Any:
+        return self.seen(), *super().step(action)[1:]
+
+
+@pytest.mark.parametrize(
+    ("rare", "left_out", "said"), [(50, None, True), (50, (0,), False), (2, None, False), (10**9, None, False)]
+)
+def test_a_number_whose_rare_values_set_its_scale_is_said(rare: int, left_out: Any, said: bool) -> None:
+    """Once in 50 steps 1e6, a number of size 1 has a scale of more than 1e5; every other step, it is no tail."""
+    run = Run(ut.FromGymnasium(lambda: Tailed(rare), left_out=left_out), Method(), ut.Settings(seeds=1))
+    run.close()
+    found = [note for note in run.notes if note.startswith("Number 0 of observations is within ")]
+    assert len(found) == said and ("up to 1e+06 away" in "".join(found)) == said

@@ -181,7 +181,10 @@ class Shapeless(gymnasium.Env[Any, Any]):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Broken, r"^Broken, in a random episode before training, raised RuntimeError: out of order\.$"),
+        (
+            Broken,
+            r"^Broken, in a random episode before training, raised RuntimeError: out of order \(test_.* \d+\)\.$",
+        ),
         (Older, r"^Older, in .* its reset does not return an observation and an info, as Gymnasium's does\.$"),
         (Composite, r"^The action space Dict\(.*\) is neither a list, nor a Box, nor several integers: wrap"),
         (Shapeless, r"^Shapeless, asked for its spaces, raised AttributeError"),
@@ -442,5 +445,5 @@ def test_an_attribute_that_raises_gets_a_sentence(name: str, monkeypatch: pytest
         raise OSError("no disk")
 
     monkeypatch.setattr(Told, name, property(raise_it), raising=False)
-    with pytest.raises(InputError, match=r"asked for what it declares, raised OSError: no disk\.$"):
+    with pytest.raises(InputError, match=r"asked for what it declares, raised OSError: no disk \(test_.* \d+\)\.$"):
         _ = FromGymnasium(Told).success_return

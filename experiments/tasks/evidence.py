@@ -3,12 +3,17 @@
     python -m experiments.tasks.evidence --out results/evidence                           # all tasks, the defaults
     python -m experiments.tasks.evidence --task CartPole-v1 --method optimistic_value     # one of them
     python -m experiments.tasks.evidence --task LunarLander-v3 --seeds 3                  # fewer seeds
+    python -m experiments.tasks.evidence --task LunarLander-v3 --processes 5              # seeds side by side
 
-Each task and method is one JSON file of all seeds, which are trained one after another; what is there already is not
-run again. LunarLander needs `gymnasium[box2d]`, the tasks of dm_control its package, and mazes gymnasium-robotics.
+Each task and method is one JSON file of all seeds, which are trained one after another, or side by side in processes;
+what is there already is not run again. LunarLander needs `gymnasium[box2d]`, the tasks of dm_control its package, and
+mazes gymnasium-robotics.
 """
 
+import concurrent.futures
+import functools
 import itertools
+import multiprocessing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +25,7 @@ from experiments.tasks.bonus import Bonus, CountsAlone
 from experiments.tasks.bootstrapped import Bootstrapped, NoCounts
 from experiments.tasks.distillation import Distillation
 from experiments.tasks.half_evidence import ActingAlone, TargetsAlone
+from uppertail.records import RunRecord
 from uppertail.training.process import hardware
 
 
@@ -97,17 +103,24 @@ FIRST = 9100
 """The first seed: none of them chose anything."""
 
 
-def measure(name: str, method: str, seeds: int) -> dict[str, Any]:
-    """All seeds, one after another."""
+def trained(name: str, method: str, seed: int) -> RunRecord:
+    """The record of one seed."""
     task = TASKS[name]
-    each = [ut.Settings(seeds=1, seed=seed, episodes=task.episodes) for seed in range(FIRST, FIRST + seeds)]
-    parts, builder = METHODS[method](task), ut.Gym(id_of(name), **(task.options or {}))
-    records = [ut.train(builder, settings=settings, **parts).record for settings in each]
+    settings = ut.Settings(seeds=1, seed=seed, episodes=task.episodes)
+    return ut.train(ut.Gym(id_of(name), **(task.options or {})), settings=settings, **METHODS[method](task)).record
+
+
+def measure(name: str, method: str, seeds: int, processes: int = 1) -> dict[str, Any]:
+    """All seeds, one after another or side by side."""
+    task, each, spawn = TASKS[name], range(FIRST, FIRST + seeds), multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(processes, spawn) as pool:
+        run = map if processes == 1 else pool.map
+        records = list(run(functools.partial(trained, name, method), each))
     returns, summary = [record.episodes[0].returns for record in records], records[0].summary()
     first, last = task.judged
     return {
         "task": name, "method": method, "judged_episodes": task.judged, "goal": task.goal, "window": task.window,
-        "seeds": [settings.seed for settings in each],
+        "seeds": [*each],
         "returns": [np.round(every, 2).tolist() for every in returns],
         "judged": [float(every[first - 1 : last].mean()) for every in returns],
         "reached": [reached(every, task) for every in returns],
@@ -146,11 +159,13 @@ def again(stem: str, stored: dict[str, Any]) -> dict[str, Any] | None:
 
 def main() -> None:
     """Runs what is asked for."""
-    asked = options(__doc__, "results/evidence", {"method": ["gaussian"]}, task=TASKS, method=METHODS, seeds=0)
+    asked = options(
+        __doc__, "results/evidence", {"method": ["gaussian"]}, task=TASKS, method=METHODS, seeds=0, processes=1
+    )
     for name, method in itertools.product(asked.task, asked.method):
         if (path := asked.out / file_of(name, method)).exists():
             continue
-        document = measure(name, method, asked.seeds or TASKS[name].seeds)
+        document = measure(name, method, asked.seeds or TASKS[name].seeds, asked.processes)
         write(path, document, indent=None)
         print(f"{name:<40} {method:<17} {[round(each, 1) for each in document['judged']]}", flush=True)
 

@@ -220,7 +220,7 @@ _SYNONYMS = {
     "learner": "algo algorithm",
     "target Periodic": "target_update_interval target_network_frequency",
     "network.width": "net_arch hidden_size",
-    "env.id": "env_id",
+    "env": "env_id",
     "out": "exp_name run_name output output_dir save_dir save_path log_dir",
     "logger wandb": "track wandb use_wandb",
     "logger tensorboard": "tensorboard tensorboard_log",

@@ -17,7 +17,7 @@ AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 class Target(abc.ABC):
-    """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts is always the online network.
+    """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts in training is the online one.
 
     A target is a frozen dataclass of settings; its state is a tree of arrays.
 
@@ -33,6 +33,11 @@ class Target(abc.ABC):
     @abc.abstractmethod
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         """The network that bootstraps."""
+
+    def played(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
+        """The network that plays greedily, and that is kept of a run; the one that learns, by default."""
+        del state
+        return online
 
     def after_update(self, state: PyTree, online: Network) -> PyTree:
         """The state after an update of the network that learns; unchanged by default."""
@@ -114,6 +119,10 @@ class Periodic(Target):
 class RunningMean(Target):
     """Bootstraps from an exponential running mean of the network, moved after each update (Lillicrap et al. 2016).
 
+    The mean is also what plays greedily and what is kept of a run: the last update alone leaves errors that are as
+    large as a step of delay, and a policy that does not learn on walks to and fro between two of them
+    (docs/decisions/0047).
+
     Args:
         decay: share of the mean that stays at each update, in [0, 1); 0.99 averages over about 100 updates.
 
@@ -143,6 +152,9 @@ class RunningMean(Target):
 
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         return state.with_observed(online)  # places and bounds have no mean
+
+    def played(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
+        return self.network(state, online)
 
     def after_update(self, state: Network, online: Network) -> Network:
         def moved(mean: Array, now: Array) -> Array:

@@ -6,14 +6,22 @@ from typing import Any
 
 import yaml
 
-from uppertail.errors import InputError, message_of
+from uppertail.errors import InputError, message_of, printable
 
 MOST_BYTES, MOST_VALUES = 1_000_000, 200_000  # of a file: a study of 10,000 cells fits
 LONGEST_TEXT = 50_000  # characters of an option that may be YAML
 
 
+class _TwiceError(yaml.YAMLError):
+    """A mapping names a key twice, of which YAML's own loader keeps the last."""
+
+    def __init__(self, key: str, line: int) -> None:
+        super().__init__(f"it names {key} twice")
+        self.key, self.line = key, line
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML's safe loader, which refuses what would grow without end: aliases of aliases, and aliases of themselves."""
+    """YAML's safe loader, which refuses keys that come twice, and what would grow without end by its aliases."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         counts = dict[yaml.Node, int]()
@@ -21,6 +29,7 @@ class _Loader(yaml.SafeLoader):
         def count(node: yaml.Node) -> int:
             """The values in a node, with those of its aliases each time that they are named."""
             if node not in counts:
+                _require_once(node)
                 counts[node] = MOST_VALUES + 1  # what it is if it holds itself
                 counts[node] = 1 + sum(map(count, _parts(node)))
             return counts[node]
@@ -28,6 +37,18 @@ class _Loader(yaml.SafeLoader):
         if count(node) > MOST_VALUES:
             raise yaml.YAMLError(f"it holds more than {MOST_VALUES:,} values, aliases included")
         return super().construct_document(node)
+
+
+def _require_once(node: yaml.Node) -> None:
+    """Refuses a mapping that names a key twice; what is merged into it may be replaced there."""
+    keys = (
+        [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)] if isinstance(node, yaml.MappingNode) else []
+    )
+    seen = set[tuple[str, str]]()
+    for key in keys:
+        if (name := (key.tag, key.value)) in seen:
+            raise _TwiceError(key.value, key.start_mark.line + 1)
+        seen.add(name)
 
 
 def _parts(node: yaml.Node) -> list[yaml.Node]:
@@ -52,6 +73,8 @@ def read_yaml(path: Path, what: str) -> Any:
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"{name} has more than {MOST_BYTES:,} bytes: give the path of a smaller YAML file.")
         return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except _TwiceError as error:
+        raise InputError(f"{name} names {printable(error.key)} twice (line {error.line}): keep one.") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else f" ({message_of(error)})"

@@ -15,6 +15,7 @@ from uppertail.errors import InputError
 from uppertail.training.process import hardware
 from uppertail.training.run import Run
 
+LONGEST_NAME = 100
 MOST_EPISODES = 100_000  # compiled ones are played all at once, and take about 4 kB of memory each at width 256
 
 
@@ -26,8 +27,7 @@ def main(config: Values) -> int:
     with open_run(config.folder, config.trust, config.policy) as opened, elsewhere(opened, changes) as run:
         document = _document(opened, run, changes, config.policy, config.episodes)
         family = type(opened.run.method.distribution).__name__
-    name = re.sub(r"[^\w.-]+", "-", "".join(["evaluation-", config.policy.rpartition(".")[2], *changes]))[:100]
-    path = config.folder / f"{name}.json"
+    path = config.folder / f"{_name(config.policy, changes)}.json"
     try:
         if not config.quiet:
             _show(family, document)
@@ -38,6 +38,13 @@ def main(config: Values) -> int:
     if not config.quiet:
         print(f"Every episode in {path}")
     return 0
+
+
+def _name(policy: str, changes: Sequence[str]) -> str:
+    """The name of the file of an evaluation; one that is cut ends in a checksum, so that no other one has it."""
+    asked = "".join(["evaluation-", policy.rpartition(".")[2], *changes])
+    name = re.sub(r"[^\w.-]+", "-", asked)
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}-{records.digest({}, asked)[:8]}"
 
 
 def _document(opened: TrainedRun, run: Run, changes: Sequence[str], asked: str, episodes: int) -> dict[str, Any]:

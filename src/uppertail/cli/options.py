@@ -24,6 +24,7 @@ from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
+PROGRAM = re.compile(r"[^:]*\.py(:|$)")  # begins with the path of a file with Python code
 REQUIRED = inspect.Parameter.empty  # the default of an option that must be given
 
 
@@ -135,6 +136,15 @@ def parse(
     file = read_options(Path(typed["config"])) if "config" in options and typed.get("config") else {}
     given = {**{name: value for name, value in preset.items() if "." not in name}, **file, **typed}
     given |= {part: content_of(given[part]) for part in parts if part in given}
+    if "env" in parts and "env" not in given and "env.id" in given:
+        given["env"] = "Gym"
+    if "env" in parts and isinstance(path := given.get("env"), str) and PROGRAM.match(path):
+        file, _, name = path.partition(":")
+        module = ".".join(each for each in Path(file).with_suffix("").parts if each not in ("..", "/"))
+        raise InputError(
+            f"--env {printable(path)} names a file: name its module, as seen from the current folder, and the "
+            f"environment that it registers, such as {printable(module)}:{printable(name or 'Mine-v0')}."
+        )
     if "env" in parts and is_id(name := given.get("env")):
         if given.setdefault("env.id", name) != name:
             raise InputError(f"--env {printable(str(name))} and --env.id name two environments: leave one out.")
@@ -156,7 +166,7 @@ def parse(
         if name in known:
             values[name] = _converted(name, value, known[name])
         elif name not in parts:
-            raise InputError(_unknown(program, known, parts, classes, name, "--" * (name in typed)))
+            raise InputError(_unknown(program, known, parts, classes, name, "--" * (name in typed), changed))
     for name, option in settings.items():
         if option.default is REQUIRED and name not in values:
             part, _, setting = name.partition(".")
@@ -194,8 +204,9 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
             yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]
     if unnamed:
         name = printable(unnamed[0])
-        known = f" For an environment of Gymnasium, use --env {name}." if is_id(name) else ""
-        raise InputError(f"{name!r} belongs to no option: `{program} --help` lists them.{known}")
+        known = f" For this environment, use --env {name}." if is_id(name) or name in PARTS["env"].kinds else ""
+        dash = nearest(name.lstrip("-"), (*options, *PARTS), 1, "--") if name.startswith("-") else ""
+        raise InputError(f"{name!r} belongs to no option: `{program} --help` lists them.{known or dash}")
 
 
 def _preset(typed: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -226,9 +237,15 @@ def _unknown(
     classes: Mapping[str, type],
     name: str,
     dashes: str,
+    changed: Sequence[str] = (),
 ) -> str:
     """Why an option is refused that there is not."""
     part, _, setting = name.partition(".")
+    if name in changed:
+        return (
+            f"There is no option {dashes}{name}: `{program}` takes settings of the run's own environment, as "
+            f"--{name}.NAME VALUE, but no other environment."
+        )
     if part not in classes:
         kinds = {each: classes.get(each) or class_named(each, PARTS[each].default) for each in parts}
         own = {setting: f"{each}.{setting}" for each, kind in kinds.items() for setting in options_of(kind)}
@@ -241,6 +258,11 @@ def _unknown(
         needs = "a run with it needs the version of uppertail that made it"
         return f"{kind} has no setting {setting} any more: leave it out; {needs}."
     owners = [name for name, each in PARTS[part].classes.items() if setting in options_of(each)]
+    if kind == "Gym" and not nearest(setting, options_of(classes[part]), 1):
+        return (
+            f"Gym has no setting {printable(setting)!r}. Arguments of the environment itself go into --env.kwargs "
+            f"'{{{printable(setting)}: VALUE}}'."
+        )
     of_another = f" It belongs to {join_names(owners)}: name that class, too, with --{part}." if owners else ""
     near = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.")
     is_usual = kind == PARTS[part].default  # as where none was named

@@ -21,6 +21,11 @@ def main(config: Values) -> int:
         raise InputError(f"states is {states}: use the numbers of states, 0 or more.")
     _require_free(out)
     made = groups(records.find_runs(folders), states)
+    if states and not any(group.details for group in made):
+        raise InputError(
+            f"states is {states}, but these runs recorded no distributions: train with --record distributions, or "
+            "leave it out."
+        )
     title = f"UpperTail: {'; '.join(dict.fromkeys(group.environment for group in made))}"
     content = page(title, made, f"uppertail report {shlex.join(config.folders)}")
     with records.write_errors(f"The report {out}", "make room, or choose another --out"):
@@ -34,6 +39,8 @@ def _require_free(out: Path) -> None:
     """Refuses to replace a file that is not a report."""
     if out.is_dir():
         raise InputError(f"The output {out} is a folder: give the name of a file, such as {out / 'report.html'}.")
+    if not out.parent.is_dir():
+        raise InputError(f"There is no folder {out.parent} for the file {out.name}: make it first.")
     if out.is_file():
         with out.open("rb") as file:
             if MARK.encode() not in file.read(200):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import importlib.util
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -63,7 +64,7 @@ def main(config: Values) -> int:
         try:
             _run(config, definition, folder, workers)
         except KeyboardInterrupt:
-            say(f"Finished cells are kept: `uppertail study {folder.path}` continues from there.")
+            say(f"Finished cells are kept: `uppertail study {shlex.quote(str(folder.path))}` continues from there.")
             raise
         return _conclude(definition, folder, settings, config.quiet)
 

@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -113,6 +114,10 @@ class Request:
             raise InputError(
                 f"{records.CONFIG} asks for {type(env).__name__}, but the run was in {before['name']}, with other "
                 "settings: correct the file, or train again."
+            )
+        if (id_now := getattr(env, "id", None)) != (id_then := before.get("id")):
+            raise InputError(
+                f"{records.CONFIG} asks for {id_now}, but the run was in {id_then}: correct the file, or train again."
             )
         if (seeds := asked["settings"].get("seeds")) != self.settings.seeds:  # before memory is taken for them
             raise InputError(
@@ -223,7 +228,8 @@ def train(
         complain(whose + note)
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
-    log, on = JSONL(folder / records.LOG), f"; `uppertail resume {folder}` continues the run" if checkpoints else ""
+    log, shown = JSONL(folder / records.LOG), shlex.quote(str(folder))
+    on = f"; `uppertail resume {shown}` continues the run" if checkpoints else ""
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
@@ -243,7 +249,7 @@ def train(
     if not quiet:
         print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
         print(f"Results in {folder}")
-        print(f"Next: uppertail report {folder}")
+        print(f"Next: uppertail report {shown}")
     return asked_to_stop.exit_code if result.record.interrupted else 0
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from uppertail import records
 from uppertail.cli.imports import find_here
 from uppertail.cli.options import PartChoice
-from uppertail.cli.train import parse_request, read_request
+from uppertail.cli.train import Request, parse_request, read_request
 from uppertail.cli.trust import require_trust
 from uppertail.errors import InputError
 from uppertail.networks import Network
@@ -56,16 +56,32 @@ def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
         yield opened.run
         return
     config = f"--config={records.config_of(opened.folder)}"
-    run = parse_request([config, *changes]).run(opened.file.header.plan)
+    request = parse_request([config, *changes])
+    other = InputError(
+        f"With {' '.join(changes)} the environment has other observations or actions than those of the run in "
+        f"{opened.folder}, so what was learned cannot be played there: change other settings."
+    )
+    try:
+        run = request.run(opened.file.header.plan)
+    except InputError as error:
+        if _can_be_trained_in(request):
+            raise other from error
+        raise
     try:
         if not run.plays(opened.run):
-            raise InputError(
-                f"With {' '.join(changes)} the environment has other observations or actions than those of the run in "
-                f"{opened.folder}, so what was learned cannot be played there: change other settings."
-            )
+            raise other
         yield run
     finally:
         run.close()
+
+
+def _can_be_trained_in(request: Request) -> bool:
+    """Whether a request is good but for the plan of the earlier run, whose choices do not fit another environment."""
+    try:
+        dataclasses.replace(request, plan=None).run().close()
+    except InputError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -226,7 +226,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
         yield f"each action is taken for {steps} steps (--env.action_repeat)"
     if plan.is_measured("discount"):
         yield f"a step is discounted by {plan['discount']:g} (--discount)"
-    if plan.get("learner.stochastic"):
+    if plan.get("learner.stochastic") and not plan.is_measured("learner.stochastic"):
+        yield "equal observations and actions may lead to different outcomes: chance, as given"
+    elif plan.get("learner.stochastic"):
         is_alone = "env.stack" in plan and plan["env.stack"] in (None, 1)
         hidden = ", or what one observation does not show (--env.stack 2 shows two)" if is_alone else ""
         yield f"the same action led from equal observations to different outcomes: chance{hidden}"

@@ -64,6 +64,7 @@ LIMITED = (
     "{}, so the time limit is part of the task, and its end is the end of an episode (--env.ends_at_limit false: "
     "learning looks beyond it)."
 )
+KEPT_ONE = "Number {} of observations is left out: it {} (--env.left_out '{}' keeps it)."
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
 
@@ -247,8 +248,8 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         return None
     told = "told nothing of what came next in steps of a random policy"
     alone = (
-        "changed nothing but themselves in steps of a random policy, neither reward nor end; keep them if they are a "
-        "goal whose reward it did not see"
+        "changed nothing else in steps of a random policy, neither reward nor end; keep what is a goal whose reward "
+        "the random policy did not see"
     )
     noise = tuple(facts.irrelevant.tolist())
     kept = facts.clocks() if facts.is_paid_at_the_limit else ()
@@ -256,7 +257,10 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
         return Choice(None, "each number tells something of what comes next", True)
-    notes = " ".join(KEPT.format(_listed(numbers), why, list(rest)) for numbers, why, rest in groups)
+    notes = " ".join(
+        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers), why, list(rest))
+        for numbers, why, rest in groups
+    )
     reason = ", or ".join(["they " + why.partition(";")[0] for _, why, _ in groups])
     return Choice(tuple(sorted(noise + idle)), reason, True, notes)
 

@@ -3,7 +3,10 @@
 import abc
 import dataclasses
 import importlib
+import sysconfig
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -14,6 +17,9 @@ from uppertail.errors import InputError, message_of, nearest
 from uppertail.types import ReturnRange
 
 Answer = TypeVar("Answer")
+
+OTHERS = [Path(__file__).parents[1], *map(Path, sysconfig.get_paths().values())]
+"""Where code lies that is no user's own: this package, Python's library, and what is installed."""
 
 LARGEST = 1e18  # the largest return whose square a float32 can hold, rounded
 NOT_FINITE = "{} gave the reward {}: rewards must be finite numbers of 32 bits."
@@ -101,11 +107,18 @@ def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
         raise
     except BaseException as error:
         words = f": {message_of(error)}" if message_of(error) else ""
-        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}.") from error
+        raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}{_place(error)}.") from error
+
+
+def _place(error: BaseException) -> str:
+    """The last line of a user's own code on the way to an exception, in parentheses; empty if there is none."""
+    frames = [(Path(each.filename), each.lineno) for each in traceback.extract_tb(error.__traceback__)]
+    own = [(path, line) for path, line in frames if not any(map(path.is_relative_to, OTHERS))]
+    return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
 
 
 def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:
-    """The first observations of episodes that `ask` begins, as `call` makes it; they must be finite, too."""
+    """The first observations of episodes that `ask` begins, as `call` makes it; they must be usable, too."""
     return require_finite(call(ask, where), where)
 
 
@@ -116,7 +129,14 @@ def begin_all(asked: list[Callable[[], np.ndarray]], seeds: list[int], when: str
 
 
 def require_finite(observations: np.ndarray, where: Callable[[], str]) -> np.ndarray:
-    """The observations; EnvironmentFailedError unless all their numbers are finite."""
-    if observations.dtype.kind == "f" and not np.isfinite(observations).all():
-        raise EnvironmentFailedError(f"{where()} gave an observation that is not finite: all its numbers must be.")
-    return observations
+    """The observations; EnvironmentFailedError unless all their numbers are finite, and their squares are."""
+    if observations.dtype.kind != "f" or (usable := np.abs(observations) <= LARGEST).all():
+        return observations
+    if not np.isfinite(worst := observations[~usable][0]):
+        raise EnvironmentFailedError(
+            f"{where()} gave an observation that is not finite in 32 bits: all its numbers must be."
+        )
+    raise EnvironmentFailedError(
+        f"{where()} gave an observation with the number {worst:g}: scale or clip its numbers by a wrapper "
+        f"(--env.wrappers, gymnasium.wrappers.TransformObservation), to {LARGEST:g} at most."
+    )

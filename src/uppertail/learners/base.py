@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
 from uppertail.evidence import EvidenceBuilder, NoEvidence
-from uppertail.networks import NetworkBuilder
+from uppertail.networks import Network, NetworkBuilder
 from uppertail.replay import Replay
 from uppertail.targets import Target
 from uppertail.types import PyTree, Transition
@@ -74,6 +74,14 @@ class Learner(abc.ABC):
         """
         del before
         return state
+
+    def played(self, state: LearnerState) -> Network:
+        """The network that plays greedily, and that is kept of a run; the one that learns, by default."""
+        return state.network
+
+    def without_data(self, state: LearnerState) -> LearnerState:
+        """The part of a state that `played` needs."""
+        return state._replace(memory=())
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:

@@ -122,6 +122,13 @@ class GradientLearner(Learner):
         )
         return LearnerState(network, state.memory._replace(target=target))
 
+    def played(self, state: LearnerState) -> Network:
+        learned = state.network.regressor()
+        return state.network.with_regressor(self.gradients.target.played(state.memory.target, learned))
+
+    def without_data(self, state: LearnerState) -> LearnerState:
+        return state._replace(memory=state.memory._replace(optimizer=(), buffer=()))
+
     def loss(
         self, network: Network, bootstrapping: Network, keys: Key[Array, "2"], transition: Transition
     ) -> tuple[Float[Array, " members"], Bool[Array, " members"]]:

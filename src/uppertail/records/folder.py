@@ -191,6 +191,8 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
 def require_unused(folder: Path, otherwise: str = "") -> None:
     """Refuses a folder that exists; `otherwise` is a remedy besides choosing another one."""
     with output_errors(folder):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"The output {folder} is a file: choose another --out.")
         if folder.exists():
             raise InputError(f"The output {folder} exists already: choose another --out{otherwise}.")
 
@@ -212,8 +214,13 @@ def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
         is_folder = path.is_dir() and not path.is_symlink()
         return not is_folder and any(fnmatch.fnmatchcase(name, pattern) for pattern in CONTENTS)
 
-    if not folder.is_dir() or not all(map(is_of_a_run, files)):
-        raise InputError(f"The output {folder} holds more than a run's files, so it is not overwritten.")
+    if not folder.is_dir():
+        raise InputError(f"The output {folder} is a file: choose another --out.")
+    if strange := next((path for path in files if not is_of_a_run(path)), None):
+        raise InputError(
+            f"The output {folder} holds more than a run's files, so it is not overwritten: move "
+            f"{strange.relative_to(folder)} elsewhere, or choose another --out."
+        )
     return files, places
 
 

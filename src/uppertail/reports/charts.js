@@ -91,7 +91,9 @@ const Charts = (() => {
 
   // One row for each state: heights of each action's density, its mean and upper bound, exact probabilities.
   function density(place, { rows, domain, actions }) {
-    const width = wide(place), left = clamp(7 * Math.max(...rows.map((row) => row.label.length)) + 12, 40, 120);
+    const width = wide(place), left = clamp(7.5 * Math.max(...rows.map((row) => row.label.length)) + 8, 40, Math.max(120, width / 4));
+    const room = Math.floor((left - 8) / 7.5);
+    const cut = (label) => label.length > room ? `${safe(label.slice(0, room - 1))}…<title>${safe(label)}</title>` : safe(label);
     const bottom = HEAD + ROW * rows.length + 6, x = to(domain, left, width - 16), tall = ROW * 0.82;
     const drawn = rows.map((row, r) => {
       const base = HEAD + ROW * (r + 1);
@@ -107,7 +109,7 @@ const Charts = (() => {
       }).join("");
       return `<svg x="${left}" width="${width - 16 - left}" y="0" height="${bottom}" viewBox="${left} 0 ${width - 16 - left} ${bottom}">${exact}${each}</svg>`;
     });
-    const labels = rows.map(({ label, chosen }, r) => `<text x="${left - 8}" y="${HEAD + ROW * (r + 1)}" text-anchor="end" class="${chosen ? "chosen" : ""}">${safe(label)}</text>
+    const labels = rows.map(({ label, chosen }, r) => `<text x="${left - 8}" y="${HEAD + ROW * (r + 1)}" text-anchor="end" class="${chosen ? "chosen" : ""}">${cut(label)}</text>
       <line class="base" x1="${left}" x2="${width - 16}" y1="${HEAD + ROW * (r + 1)}" y2="${HEAD + ROW * (r + 1)}"/>`).join("");
     show(place, width, bottom + 34, [below(domain, x, HEAD, bottom, "return") + labels, ...drawn]);
   }

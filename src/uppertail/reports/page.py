@@ -13,6 +13,12 @@ from uppertail.parts import PARTS
 from uppertail.records import RunFolder
 from uppertail.reports.groups import NOTHING, Group
 
+COLUMNS = {
+    "times the floor": "<em>Floor</em>: when an agent that forgets nothing first succeeds, on average.",
+    "kept, worst seed": "<em>Kept</em>: successes after it was solved.",
+}
+"""What a column of the table means, where its name alone does not say it."""
+
 MARK = "<!-- uppertail report -->"  # in the first line of a report's file
 
 
@@ -33,20 +39,25 @@ def page(title: str, groups: list[Group], command: str) -> str:
 
 
 def _section(number: int, group: Group) -> str:
+    rows = _without_empty(group.table)
     parts = {
         "id": f"environment-{number}",
         "number": str(number),
         "environment": html.escape(group.environment),
-        "table": _table(group.table),
+        "table": _table(rows),
+        "columns": " ".join(words for name, words in COLUMNS.items() if name in rows[0]),
         "made": "\n".join(_provenance(label, run) for label, run in zip(group.methods, group.runs, strict=True)),
     }
     return string.Template(_file("section.html")).substitute(parts)
 
 
-def _table(rows: list[dict[str, str]]) -> str:
-    """A table, without the columns that are empty in all rows."""
+def _without_empty(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of a table, without the columns that are empty in all of them."""
     full = [name for name in rows[0] if any(row[name] != NOTHING for row in rows)]
-    rows = [{name: row[name] for name in full} for row in rows]
+    return [{name: row[name] for name in full} for row in rows]
+
+
+def _table(rows: list[dict[str, str]]) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in rows[0])
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(value)}</td>' for value in row.values())}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

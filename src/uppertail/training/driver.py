@@ -83,7 +83,7 @@ class Driver(abc.ABC):
         """The state with the best networks, after greedy episodes of now had these mean returns."""
         of_groups = zip(state, self.groups.split(returns.astype(np.float32)), strict=True)
         compare = functools.partial(self.programs.compiled_later, Loop.compared, self.loop)
-        return [run._replace(best=compare()(run.without_data, mean)) for run, mean in of_groups]
+        return [run._replace(best=compare()(self.loop.without_data(run), mean)) for run, mean in of_groups]
 
     @abc.abstractmethod
     def start(self) -> State:

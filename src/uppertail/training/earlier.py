@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from uppertail.defaults import Plan
+from uppertail.defaults.plan import counted
 from uppertail.errors import InputError
 from uppertail.learners import LearnerState
 from uppertail.records import arrays_below
@@ -31,6 +32,8 @@ class Earlier:
     @classmethod
     def read(cls, folder: Path | str) -> Self:
         """The checkpoint in a run's folder; InputError if there is none that can be read."""
+        if not Path(folder).is_dir():
+            raise InputError(f"init is {folder}, which is no folder: give that of a run.")
         for path in Checkpoints(folder).files():
             try:
                 return cls(Path(folder), *checkpoint.read(path))
@@ -56,12 +59,13 @@ class Earlier:
         seeds, wanted = self.header.asked["settings"]["seeds"], run.settings.seeds
         if different := [text for was, now in parts for text, _ in checkpoint.differences(was, now)]:
             raise InputError(f"init is {self.folder}, whose run was made with {different[0]}: use the same here.")
+        had, left_out = counted(seeds, "seed"), seeds - wanted
         if seeds < wanted:
-            raise InputError(f"init is {self.folder}, whose run had {seeds} seeds: use --seeds {seeds}, or fewer.")
+            fewer = ", or fewer" * (seeds > 1)
+            raise InputError(f"init is {self.folder}, whose run had {had}: use --seeds {seeds}{fewer}.")
         if seeds > wanted:
-            run.notes.append(
-                f"init is {self.folder}, whose run had {seeds} seeds: its last {seeds - wanted} are left out here."
-            )
+            left = f"the last {left_out} of them are" if left_out > 1 else "the last of them is"
+            run.notes.append(f"init is {self.folder}, whose run had {had}: {left} left out here.")
         arrays = {name: each[:wanted] for name, each in arrays_below(f"{RUN}learned/", self.arrays).items()}
         try:
             return checkpoint.from_named(run.driver.template.learned, arrays)

@@ -95,11 +95,6 @@ class RunState(NamedTuple):
     visit_counts: PyTree = ()  # of `VisitCounts`, if they are recorded
     best: PyTree = ()  # `Best`, if the run is evaluated while it learns
 
-    @property
-    def without_data(self) -> "RunState":
-        """The part to look at its networks."""
-        return self._replace(learned=self.learned._replace(memory=()), episode=())
-
 
 class StepRecord(NamedTuple):
     """One environment step, as the loop records it."""
@@ -255,14 +250,18 @@ class Loop:
         after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts, run.best)
         reached = self._reached_limit(after) & ~self._reached_limit(run)
         # `where` and `cond` would copy a network in every iteration; a loop that does not begin writes nothing
-        once, network = (reached, run.network_at_limit), learned.network
+        once, network = (reached, run.network_at_limit), self.learner.played(learned)
         _, network = jax.lax.while_loop(lambda once: once[0], lambda _: (jnp.zeros((), bool), network), once)
         return after._replace(network_at_limit=network), metrics
 
+    def without_data(self, run: RunState) -> RunState:
+        """The part to look at its networks."""
+        return run._replace(learned=self.learner.without_data(run.learned), episode=())
+
     def result(self, run: RunState) -> Network:
-        """The network at the seed's limit, or the one it has if it has not reached it."""
-        over = self._reached_limit(run)
-        return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.network_at_limit, run.learned.network)
+        """The network that plays at the seed's limit, or the one of now if it has not reached it."""
+        over, played = self._reached_limit(run), self.learner.played(run.learned)
+        return jax.tree.map(lambda kept, now: jnp.where(over, kept, now), run.network_at_limit, played)
 
     def compared(self, run: RunState, ret: Float[Array, ""]) -> Best:
         """The best network, after that of now had this mean return in a greedy evaluation; NaN: it could not be had."""

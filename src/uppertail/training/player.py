@@ -131,6 +131,9 @@ class Player:
         except InputError:
             raise
         except UNREADABLE as error:
+            if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
+                pair = "observation is what reset returns, an observation and an info: give the first alone."
+                raise InputError(pair) from error
             shape, wanted = self.interface.reading.shape, f"{self.interface.form}, or a list of such"
             if shape is not None:
                 wanted = f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")
@@ -145,7 +148,11 @@ class Player:
             raise ValueError(f"it is no tuple of {parts}")  # a hash has a place for everything
         if shape is not None and np.shape(observation) != shape:
             raise ValueError(f"its shape is {np.shape(observation)}")
+        if shape is not None and np.asarray(observation).dtype.kind in "US":
+            raise ValueError("it holds a text")
         array = self.interface.reading.array(observation)
+        if np.asarray(array).dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError("all its numbers must be finite")
         is_state = isinstance(self.interface.reading.space, States) and np.ndim(array) == 0
         if is_state and shape is not None and np.asarray(observation).dtype.kind == "f":
             raise ValueError("a state is a whole number")

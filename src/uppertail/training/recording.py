@@ -158,7 +158,7 @@ class Recorder:
         count = min(most, states) if all_states or self._table else 1
         if isinstance(loop.agent.encoding, HashedNumbers) and not self._asked:  # nearness means nothing there
             self.plane = None
-        self._agent, self._all_states = loop.agent, all_states
+        self._loop, self._all_states = loop, all_states
         self._networks = [programs.compiled_later(Loop.result, loop) for _ in self.groups]
         capture = Capture(loop, self._table, all_states, count, self.plane)
         self._programs = [programs.compiled_later(Capture.of_seed, capture) for _ in self.groups]
@@ -172,7 +172,9 @@ class Recorder:
         """Records all seeds, always or if there is a moment after so many rollouts."""
         if always or iteration in self._due:
             groups = zip(self._programs, self._probes, state, strict=True)
-            found = [jax.tree.map(np.asarray, program(probe, run.without_data)) for program, probe, run in groups]
+            found = [
+                jax.tree.map(np.asarray, program(probe, self._loop.without_data(run))) for program, probe, run in groups
+            ]
             self._taken[iteration] = self.groups.join(found)
             self._keep(state, iteration)
 
@@ -181,7 +183,7 @@ class Recorder:
         if self.environments is not None or self._all_states or not self._has_room:
             return
         results = [jax.tree.map(np.asarray, program(run)) for program, run in zip(self._networks, state, strict=True)]
-        self._taken[iteration] |= {NETWORK: packed(self.groups.join(results)), **numbers_of(self._agent.family)}
+        self._taken[iteration] |= {NETWORK: packed(self.groups.join(results)), **numbers_of(self._loop.agent.family)}
         self._has_room = sum(each[NETWORK].nbytes for each in self._taken.values()) <= MOST_BYTES
         if not self._has_room:
             for each in self._taken.values():
@@ -205,7 +207,7 @@ class Recorder:
             arrays["path"] = np.where(along.path < 0, -1, along.observations[along.path])
             names = tuple(known.get(state, f"state {state}") for state in range(arrays["states"].shape[2]))
         elif along is not None and NETWORK in moments[0]:
-            agents = [with_numbers(self._agent, each) for each in moments]
+            agents = [with_numbers(self._loop.agent, each) for each in moments]
             found = [
                 along.given_by(agent, unpacked(networks, each[NETWORK]))
                 for agent, each in zip(agents, moments, strict=True)

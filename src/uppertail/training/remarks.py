@@ -15,6 +15,7 @@ from uppertail.learners.table_state import TableReturns
 from uppertail.networks import Network
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import GREEDY_EPISODES, Run
+from uppertail.types import ReturnRange
 
 GIVEN_UP = 50  # later episodes, at least, in all of which a return that was seen before has to be missed
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
@@ -32,7 +33,8 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         endless(run),
         met_chance(run),
         given_up(returns, greedy, run.has_chance),
-        less_than_random(greedy, run.random_returns),
+        less_than_random(greedy, run.random_returns)
+        or less_than_trained(run.greedy_episodes, returns, run.returns, run.settings.evaluate_every is not None),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -64,7 +66,8 @@ def met_chance(run: Run) -> str | None:
         return None
     return (
         "Equal states and actions led to different outcomes, which a random policy had not seen before the run: if "
-        "that is chance, use --learner.stochastic true."
+        "that is chance, use --learner.stochastic true, with the least and the most that an episode can return as "
+        "--env.returns."
     )
 
 
@@ -99,11 +102,39 @@ def less_than_random(greedy: Mapping[int, float], random: Float[np.ndarray, " ep
         if each < least:
             return (
                 f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If that does "
-                "not help, rewards may depend on what observations do not show, such as the last one (--env.stack 2) "
-                "or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+                f"({mean:.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If "
+                "that does not help, rewards may depend on what observations do not show, such as the last one "
+                "(--env.stack 2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
             )
     return None
+
+
+def less_than_trained(
+    greedy: Float[np.ndarray, "seeds played"] | None,
+    returns: Mapping[int, Float[np.ndarray, " _"]],
+    span: ReturnRange,
+    keeps_best: bool = False,
+) -> str | None:
+    """A sentence if the greedy policy of a seed earns less than its last episodes of training did, beyond luck."""
+    if greedy is None:
+        return None
+    lost = dict[int, tuple[float, float, float]]()
+    for (seed, each), played in zip(returns.items(), greedy, strict=True):
+        if len(last := each[-GREEDY_EPISODES:]) < GREEDY_EPISODES:
+            continue
+        gap, error = last.mean() - played.mean(), math.sqrt((last.var() + played.var()) / GREEDY_EPISODES)
+        if gap > max(SIGNIFICANT * error, WORSE * (span.high - span.low)):
+            lost[seed] = float(gap), float(last.mean()), float(played.mean())
+    if not lost:
+        return None
+    seed, (_, trained, now) = max(lost.items(), key=lambda item: item[1][0])
+    more = f", as {len(lost)} seeds do" if len(lost) > 1 else ""
+    keep = "" if keeps_best else "--evaluate_every N keeps the best network in place of the last, or "
+    return (
+        f"The greedy policy of seed {seed} returns {now:.4g}, less than its last {GREEDY_EPISODES} episodes of "
+        f"training ({trained:.4g}){more}. It no longer learns, and may walk to and fro where actions are nearly as "
+        f"good: {keep}try a smaller --discount."
+    )
 
 
 def unsettled(run: Run, networks: Network) -> str | None:

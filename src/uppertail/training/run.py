@@ -41,9 +41,10 @@ from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
+from uppertail.training.notes import beyond_the_limit, heavy_tails, much_in_common, small_steps, too_many_pairs
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
-from uppertail.training.programs import Programs, on_accelerator, rows_of
+from uppertail.training.programs import Programs, rows_of
 from uppertail.training.recording import Capture, Recorder, fits_table, with_environment
 from uppertail.training.results import TrainingResult
 from uppertail.training.settings import Settings
@@ -54,8 +55,6 @@ OPENED_WITH = "repeats", "ends_at_limit"  # settings of a builder that its open 
 UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
-FAR = 5  # time limits that a discount may look ahead where there is chance
-IN_COMMON, IN_COMMON_OF_TABLES = 10, 1e5  # what rewards may have in common, in their range; 32 bits hold 7 digits
 ROUNDED = 1e-3  # how far a learned mean may be beyond the range of returns, in ranges
 
 
@@ -89,6 +88,7 @@ class Run:
             raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
         self.builder = builder
         self.met_chance = False  # `has_met_chance`, once the run is over
+        self.greedy_episodes: Float[np.ndarray, "seeds episodes"] | None = None  # returns of the last evaluation
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.programs = Programs()
@@ -149,9 +149,8 @@ class Run:
         self.notes = [
             *filter(None, [builder.note, *self.notes]),
             *sanity_warnings(self.method, encoding, self.settings.discount_per_step),
-            *self._beyond_the_limit(),
-            *self._small_steps(),
-            *([] if before is not None else [*self._too_many_pairs(facts), *self._much_in_common(facts)]),
+            *self._of_what_is_chosen(),
+            *([] if before is not None else self._of_what_was_seen(facts)),
         ]
         steps = facts.steps_so_far
         self.random_returns = None if steps is None else steps.returns
@@ -159,62 +158,20 @@ class Run:
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
 
-    def _beyond_the_limit(self) -> list[str]:
-        """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
-        builder, discount = self.builder, self.settings.discount_per_step
-        if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
-            return []
-        limit = builder.time_limit
-        if limit is None or discount >= 1 or not self.has_chance:
-            return []
-        ahead = 1 / (1 - discount**self.builder.repeats)
-        if ahead <= FAR * limit:
-            return []
-        return [
-            f"The discount {discount:g} looks {ahead:,.0f} actions ahead, but episodes end after {limit:,}: where "
-            f"there is chance, exploring then costs too little to end. Use a smaller one, such as {1 - 1 / limit:.3g}."
-        ]
+    def _of_what_is_chosen(self) -> list[str]:
+        """Sentences for the user about settings that do not go together."""
+        by_gradients, discount = self._asked_method.chosen_learner.uses_gradients, self.settings.discount_per_step
+        return [*filter(None, (beyond_the_limit(self.builder, discount, self.has_chance), small_steps(by_gradients)))]
 
-    def _small_steps(self) -> list[str]:
-        """A sentence if an accelerator has to make the small steps of least squares, one after another."""
-        if self._asked_method.chosen_learner.uses_gradients or not on_accelerator():
-            return []
-        return [
-            "Least squares takes many small steps, which a CPU makes faster than an accelerator (docs/performance.md): "
-            "JAX_PLATFORMS=cpu uses the CPU."
-        ]
-
-    def _too_many_pairs(self, facts: Facts) -> list[str]:
-        """A sentence if a table learns more pairs than there are steps, and a network could share what goals share."""
-        builder, seen, steps = self.builder, self.driver.observations, self.settings.steps
-        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not isinstance(seen, States):
-            return []
-        sizes = tuple(size for part in builder.interface.reading.parts for size in part.sizes)
-        pairs, by_table = seen.count * self.driver.num_actions, not self._asked_method.chosen_learner.uses_gradients
-        several = len(sizes) > 1 and math.prod(sizes) == seen.count
-        if not by_table or steps is None or pairs <= steps or not several or not facts.has_contexts(sizes):
-            return []
-        return [
-            "A part of the observation stays the same in each episode, as a goal does, and a table learns each of its "
-            f"values alone: {pairs:,} pairs of state and action in {steps:,} steps. --env.features random: a network "
-            "learns what they share."
-        ]
-
-    def _much_in_common(self, facts: Facts) -> list[str]:
-        """A sentence if rewards have so much in common that what differs is lost on the learner."""
-        steps, by_gradients = facts.steps_so_far, self._asked_method.chosen_learner.uses_gradients
-        if steps is None or not (width := np.ptp(steps.reward)):
-            return []
-        rewards = np.asarray(steps.reward)
-        low, high = float(rewards.min()), float(rewards.max())
-        common = low if low > 0 else high if high < 0 else 0.0
-        if abs(common) <= width * (IN_COMMON if by_gradients else IN_COMMON_OF_TABLES):
-            return []
-        return [
-            f"Rewards of a random policy lie between {low:.7g} and {high:.7g}: what differs is small beside what they "
-            f"have in common, and is learned late or not at all. If all episodes are equally long, subtract "
-            f"{common:.7g} from each reward (--env.wrappers, gymnasium.wrappers.TransformReward)."
-        ]
+    def _of_what_was_seen(self, facts: Facts) -> list[str]:
+        """Sentences for the user about what steps of a random policy showed, as far as any were made."""
+        by_gradients, seen = self._asked_method.chosen_learner.uses_gradients, self.driver.observations
+        found = (
+            None if by_gradients else too_many_pairs(facts, seen, self._listed, self.settings.steps),
+            much_in_common(facts, by_gradients),
+            heavy_tails(facts, self._encoding),
+        )
+        return [*filter(None, found)]
 
     def _fit(self, returns: ReturnRange) -> None:
         """Fits the distribution to the range of returns, and makes the loop."""
@@ -350,7 +307,8 @@ class Run:
 
     def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
         """The mean return of greedy episodes of each seed; InputError if an environment fails."""
-        return self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns.mean(axis=1)
+        self.greedy_episodes = self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns
+        return self.greedy_episodes.mean(axis=1)
 
     def networks(self, state: State) -> Network:
         """What all seeds have learned, at the limits of those that have reached theirs."""

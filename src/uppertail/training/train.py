@@ -44,6 +44,9 @@ PAUSE = 0.2  # the fewest seconds between two lines in a notebook
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
+OF_PYTHON = dict.fromkeys(("callback", "callbacks"), "on_chunk")
+"""Names that other libraries give to what only Python has."""
+
 
 def train(
     environment: EnvironmentBuilder | object,
@@ -137,8 +140,10 @@ def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
     """Settings with some replaced by name; an unknown name is refused."""
     known = [field.name for field in dataclasses.fields(Settings)]
     here = {name: name for name in [*known, *inspect.signature(train).parameters]}
+    there = {each: option for each, option in ELSEWHERE.items() if option.partition(" ")[0] in here}
+    shown = there | {each: "environment" for each, option in ELSEWHERE.items() if option == "env"} | OF_PYTHON
     for name in [each for each in more if each not in known]:
-        hint = nearest(name, ELSEWHERE | here, 1, shown=ELSEWHERE)
+        hint = nearest(name, shown | here, 1, shown=shown)
         raise InputError(f"There is no setting {name}.{hint or ' `help(ut.Settings)` lists them.'}")
     return dataclasses.replace(settings, **more)
 

@@ -17,6 +17,7 @@ from uppertail.environments.gymnasium.dm_control import PREFIX, make_control
 from uppertail.environments.gymnasium.watched import Watched
 from uppertail.environments.gymnasium.wrapping import Made, extra, missing
 from uppertail.errors import InputError, message_of, nearest
+from uppertail.parts import PARTS
 
 NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "FrozenLake": {"actions": ("left", "down", "right", "up")},
@@ -110,6 +111,10 @@ def _remedy(asked: str) -> str:
         plain = re.sub(r"-v\d+$", "", name)
         full = name if name != plain else f"{plain}-v0"
         return f" Register it where it is defined: gymnasium.register('{full}', entry_point='{module}:{plain}')."
+    if hint := nearest(name, PARTS["env"].kinds, 1):
+        return hint
+    if "/" in name:
+        return f" If a package registers it, name its module first, as in MODULE:{name}."
     return " `python -c 'import gymnasium; gymnasium.pprint_registry()'` lists them."
 
 

@@ -1,0 +1,100 @@
+"""Sentences for the user before a run: what it will not learn well as it was asked for, and what to do."""
+
+import math
+
+import numpy as np
+
+from uppertail.defaults import Facts
+from uppertail.encodings import Encoding, ObservationSpace, States
+from uppertail.encodings.standardized import Standardized
+from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
+from uppertail.training.programs import on_accelerator
+
+FAR = 5  # time limits that a discount may look ahead where there is chance
+IN_COMMON, IN_COMMON_OF_TABLES = 10, 1e5  # what rewards may have in common, in their range; 32 bits hold 7 digits
+USUAL = 0.9  # share of the steps in which a number is as it usually is
+TAIL = 30  # how many times as large as it usually is the scale of a number may be
+
+
+def beyond_the_limit(builder: EnvironmentBuilder, discount: float, has_chance: bool) -> str | None:
+    """A sentence if the discount looks far beyond the time limit where there is chance: exploring is free there."""
+    if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
+        return None
+    limit = builder.time_limit
+    if limit is None or discount >= 1 or not has_chance:
+        return None
+    ahead = 1 / (1 - discount**builder.repeats)
+    if ahead <= FAR * limit:
+        return None
+    return (
+        f"The discount {discount:g} looks {ahead:,.0f} actions ahead, but episodes end after {limit:,}: where "
+        f"there is chance, exploring then costs too little to end. Use a smaller one, such as {1 - 1 / limit:.3g}."
+    )
+
+
+def small_steps(by_gradients: bool) -> str | None:
+    """A sentence if an accelerator has to make the small steps of least squares, one after another."""
+    if by_gradients or not on_accelerator():
+        return None
+    return (
+        "Least squares takes many small steps, which a CPU makes faster than an accelerator (docs/performance.md): "
+        "JAX_PLATFORMS=cpu uses the CPU."
+    )
+
+
+def too_many_pairs(facts: Facts, seen: ObservationSpace, actions: Actions, steps: int | None) -> str | None:
+    """A sentence if a table learns more pairs than there are steps, and a network could share what goals share."""
+    builder = facts.builder
+    if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not isinstance(seen, States):
+        return None
+    sizes = tuple(size for part in builder.interface.reading.parts for size in part.sizes)
+    pairs, several = seen.count * actions.size, len(sizes) > 1 and math.prod(sizes) == seen.count
+    if steps is None or pairs <= steps or not several or not facts.has_contexts(sizes):
+        return None
+    return (
+        "A part of the observation stays the same in each episode, as a goal does, and a table learns each of its "
+        f"values alone: {pairs:,} pairs of state and action in {steps:,} steps. --env.features random: a network "
+        "learns what they share."
+    )
+
+
+def much_in_common(facts: Facts, by_gradients: bool) -> str | None:
+    """A sentence if rewards have so much in common that what differs is lost on the learner."""
+    steps = facts.steps_so_far
+    if steps is None or not (width := np.ptp(steps.reward)):
+        return None
+    rewards = np.asarray(steps.reward)
+    low, high = float(rewards.min()), float(rewards.max())
+    common = low if low > 0 else high if high < 0 else 0.0
+    if abs(common) <= width * (IN_COMMON if by_gradients else IN_COMMON_OF_TABLES):
+        return None
+    return (
+        f"Rewards of a random policy lie between {low:.7g} and {high:.7g}: what differs is small beside what they "
+        f"have in common, and is learned late or not at all. If all episodes are equally long, subtract "
+        f"{common:.7g} from each reward (--env.wrappers, gymnasium.wrappers.TransformReward)."
+    )
+
+
+def heavy_tails(facts: Facts, encoding: Encoding) -> str | None:
+    """A sentence if a number is rarely so large that, in units of its scale, it hardly varies in all other steps."""
+    steps = facts.steps_so_far
+    if steps is None or not facts.observed or not isinstance(encoding, Standardized):
+        return None
+    numbers = np.asarray(steps.observation)
+    usual, scale, most = np.array([_sizes(numbers[:, place]) for place in range(numbers.shape[1])]).T
+    found = np.setdiff1d(np.flatnonzero((usual > 0) & (scale > TAIL * usual)), encoding.vector.left_out)
+    if not found.size:
+        return None
+    worst = found[np.argmax(scale[found] / usual[found])]
+    return (
+        f"Number {worst} of observations is within {usual[worst]:.3g} of its median in {USUAL:.0%} of the steps of a "
+        f"random policy, but up to {most[worst]:.3g} away from it in others, which set its scale, so that the "
+        "network hardly sees what differs in most steps: shrink what is large (--env.wrappers, "
+        "gymnasium.wrappers.TransformObservation, with np.arcsinh or np.clip)."
+    )
+
+
+def _sizes(number: np.ndarray) -> tuple[float, float, float]:
+    """How far a number is from its median: usually, by the root of the mean square, and at most."""
+    away = np.abs(number.astype(np.float64) - np.median(number))
+    return float(np.quantile(away, USUAL)), float(np.sqrt(np.mean(away**2))), float(away.max())
