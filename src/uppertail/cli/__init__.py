@@ -126,6 +126,12 @@ def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, tex
     console.print(table)
 
 
+def require_parent(path: Path) -> None:
+    """Refuses a file for which there is no folder."""
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
+
+
 def output_file(name: str, marks: Mapping[str, bytes], what: str) -> Path:
     """A file that a command is to write, if its name has a known ending and there is a folder for it.
 
@@ -134,8 +140,7 @@ def output_file(name: str, marks: Mapping[str, bytes], what: str) -> Path:
     path, endings = Path(name), [*marks]
     if path.suffix.lower() not in endings:
         raise InputError(f"The file {name!r} is {what}: give it a name that ends in {join_names(endings)}.")
-    if not path.parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} for the file {path.name}: make it first.")
+    require_parent(path)
     with contextlib.suppress(OSError):  # writing says why
         if path.is_file() and marks[path.suffix.lower()] not in path.read_bytes():
             raise InputError(f"The file {name!r} exists already, and no `uppertail` made it: give another name.")

@@ -257,14 +257,14 @@ def _unknown(
     if setting in SETTLED.get(kind, {}):
         needs = "a run with it needs the version of uppertail that made it"
         return f"{kind} has no setting {setting} any more: leave it out; {needs}."
-    owners = [name for name, each in PARTS[part].classes.items() if setting in options_of(each)]
-    if kind == "Gym" and not nearest(setting, options_of(classes[part]), 1):
+    near = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.")
+    if kind == "Gym" and not near:
         return (
             f"Gym has no setting {printable(setting)!r}. Arguments of the environment itself go into --env.kwargs "
             f"'{{{printable(setting)}: VALUE}}'."
         )
+    owners = [name for name, each in PARTS[part].classes.items() if setting in options_of(each)]
     of_another = f" It belongs to {join_names(owners)}: name that class, too, with --{part}." if owners else ""
-    near = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.")
     is_usual = kind == PARTS[part].default  # as where none was named
     hint = (of_another or near if is_usual else near or of_another) or (
         f" `{program} --{part}.help {kind}` lists its settings; to set those of another class, name it, too, with "

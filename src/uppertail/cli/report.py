@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from uppertail import records
+from uppertail.cli import require_parent
 from uppertail.cli.options import Values
 from uppertail.errors import InputError
 from uppertail.reports.groups import groups
@@ -39,8 +40,7 @@ def _require_free(out: Path) -> None:
     """Refuses to replace a file that is not a report."""
     if out.is_dir():
         raise InputError(f"The output {out} is a folder: give the name of a file, such as {out / 'report.html'}.")
-    if not out.parent.is_dir():
-        raise InputError(f"There is no folder {out.parent} for the file {out.name}: make it first.")
+    require_parent(out)
     if out.is_file():
         with out.open("rb") as file:
             if MARK.encode() not in file.read(200):

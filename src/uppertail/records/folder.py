@@ -191,10 +191,14 @@ def claim_folder(folder: Path, overwrite: bool | None = None) -> None:
 def require_unused(folder: Path, otherwise: str = "") -> None:
     """Refuses a folder that exists; `otherwise` is a remedy besides choosing another one."""
     with output_errors(folder):
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"The output {folder} is a file: choose another --out.")
+        _require_no_file(folder)
         if folder.exists():
             raise InputError(f"The output {folder} exists already: choose another --out{otherwise}.")
+
+
+def _require_no_file(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"The output {folder} is a file: choose another --out.")
 
 
 def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -214,8 +218,7 @@ def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
         is_folder = path.is_dir() and not path.is_symlink()
         return not is_folder and any(fnmatch.fnmatchcase(name, pattern) for pattern in CONTENTS)
 
-    if not folder.is_dir():
-        raise InputError(f"The output {folder} is a file: choose another --out.")
+    _require_no_file(folder)
     if strange := next((path for path in files if not is_of_a_run(path)), None):
         raise InputError(
             f"The output {folder} holds more than a run's files, so it is not overwritten: move "
