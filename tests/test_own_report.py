@@ -134,7 +134,7 @@ def test_observations_in_words(observation, words):
 
 def test_observations_that_are_too_long_are_called_by_their_place():
     images = [np.full((8, 8), step, np.float32) for step in (0, 0, 1)]
-    along = Along.of([images, images[2:]], np.asarray)
+    along = Along.of([[(each, None) for each in seen] for seen in (images, images[2:])], np.asarray)
     assert along.names == ("observation 1 of its path", "observation 2 of its path")
     assert along.path.tolist() == [[0, 1, *[-1] * 6], [1, *[-1] * 7]]
 

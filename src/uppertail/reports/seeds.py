@@ -65,6 +65,8 @@ class Seed:
     @functools.cached_property
     def allowed(self) -> Bool[np.ndarray, "moments states actions"] | None:
         """Which actions are allowed; None: all are, or it is not known."""
+        if self.recorded.allowed is not None:
+            return self.recorded.allowed[:, self.row]
         mask = self.recorded.table.get("action_mask")
         return None if mask is None else mask[self.row][np.maximum(self.recorded.states[:, self.row], 0)]
 
@@ -102,8 +104,9 @@ class Seed:
 
     def start(self, moment: int) -> int:
         """The state in which an episode begins, if that is known and recorded; else the first recorded one."""
-        at = self.at(moment)
-        start = 0 if self.table is None else int(self.table.start_state[0])
+        at, path = self.at(moment), self.recorded.path
+        known = 0 if self.table is None else int(self.table.start_state[0])
+        start = known if path is None else int(path[self.row, 0])
         return start if start in at else next(iter(at), 0)
 
     def path(self, moment: int = -1) -> list[int]:
