@@ -13,6 +13,7 @@ import uppertail as ut
 from uppertail.defaults import Chance, Facts
 from uppertail.defaults.facts import (
     chance,
+    has_step_back,
     has_switch,
     irrelevant_numbers,
     repeating,
@@ -215,6 +216,48 @@ def test_what_switches_is_not_repeated() -> None:
     plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
     assert plan.entries["env.action_repeat"].value == 1
     assert not any(has_switch(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
+
+
+class Plane(gymnasium.Env[Any, Any]):
+    """A point whose actions move it by a step: it stops at once, or keeps a share of its speed."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (4,), np.float64)
+    action_space = gymnasium.spaces.Discrete(4)
+
+    def __init__(self, kept: float = 0.0, noise: float = 0.0) -> None:
+        self.kept, self.noise = kept, noise
+
+    def seen(self) -> np.ndarray:
+        return np.concatenate([self.place, self.speed if self.kept else self.goal])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.goal, self.speed = *self.np_random.uniform(0, 1, (2, 2)), np.zeros(2)
+        return self.seen(), {}
+
+    def step(self, action: Any) -> Any:
+        push = np.array([(0.05, 0), (-0.05, 0), (0, 0.05), (0, -0.05)][action])
+        self.speed = self.kept * self.speed + push + self.noise * self.np_random.normal(size=2)
+        self.place = np.clip(self.place + self.speed, 0, 1)
+        there = bool(np.abs(self.place - self.goal).max() < 0.06)
+        return self.seen(), float(there), there, False, {}
+
+
+@pytest.mark.parametrize(
+    ("kept", "noise", "back"), [(0, 0, True), (0, 0.002, True), (0, 0.05, False), (0.5, 0, False), (0.9, 0, False)]
+)
+def test_a_step_back_is_seen_where_nothing_is_carried_on(kept: float, noise: float, back: bool) -> None:
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(kept, noise), 150))
+    assert has_step_back(random_steps(builder, observed=True)) == back
+
+
+def test_where_nothing_is_carried_on_each_step_is_a_decision() -> None:
+    """Before, a point could reach every fourth place of each direction only, and half of all goals never."""
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(), 150))
+    assert steps_of_an_action(random_steps(builder, observed=True)) == 4
+    plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
+    assert plan.entries["env.action_repeat"].value == 1
+    assert not any(has_step_back(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
 
 
 def pushed(drift: float, strength: float, kept: float = 1.0) -> Steps:
