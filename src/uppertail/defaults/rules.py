@@ -190,6 +190,8 @@ class Draft:
         if part == "learner":
             return dataclasses.replace(self, learner=dataclasses.replace(self.learner, **{name: value}))  # pyright: ignore
         builder: Any = self.builder
+        if not hasattr(builder, name):
+            return self  # of a plan of another environment
         if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
             return self
         changed = builder.with_settings(**{name: value})
