@@ -89,7 +89,7 @@ class Request:
         return None if self.built.init is None else Earlier.read(self.built.init)
 
     def run(self, before: Plan | None = None) -> Run:
-        """The run before its first step; `before` is the plan of an earlier run, which it continues, plays or repeats."""
+        """The run before its first step; `before` is the plan of one that it continues, plays or repeats."""
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over, complain)
 

@@ -45,7 +45,10 @@ PAUSE = 0.2  # the fewest seconds between two lines in a notebook
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
-OF_PYTHON = dict.fromkeys(("callback", "callbacks"), "on_chunk")
+OF_PYTHON = {
+    **dict.fromkeys(("callback", "callbacks", "track", "log", "logger"), "on_chunk"),
+    **dict.fromkeys(("exp_name", "run_name", "output_dir", "save_path", "log_dir", "out"), "checkpoints"),
+}
 """Names that other libraries give to what only Python has."""
 
 
