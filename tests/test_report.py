@@ -16,11 +16,13 @@ import scipy.stats
 
 import reported
 import uppertail as ut
+from test_records import record_of
 from uppertail import records
 from uppertail.cli import main
+from uppertail.cli.train import _results
 from uppertail.errors import InputError
 from uppertail.records import Distributions, Episodes, RunFolder, find_runs
-from uppertail.reports import details, groups, maps
+from uppertail.reports import details, groups, maps, page
 from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.loop import seed_keys
 from uppertail.training.recording import with_environment
@@ -103,6 +105,12 @@ def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
     run.__dict__["summary"]["success"] = None
     assert groups.times(run) == {}
     assert groups.table_row("m", run, {})["first success"] == "–"
+
+
+def test_columns_have_the_headings_of_the_terminal():
+    of_terminal = {heading.replace("\n", " ") for heading in _results(record_of([1.0]))}
+    assert groups.table_row("m", RunFolder(reported.run()), {}).keys() <= {"method"} | of_terminal
+    assert page.COLUMNS.keys() <= of_terminal
 
 
 MEAN = np.array([[0.0, 1.0], [0.2, 0.1], [0.5, 0.7], [0.0, 0.3]], np.float32)

@@ -18,7 +18,7 @@ def show_cells(document: Mapping[str, Any]) -> None:
             "cell": title_of(cell["name"]),
             "seeds\nsolved": f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
             "first success\n(episode)": _median(cell[FIRST_SUCCESS]),
-            "solved at\n(episode)": _median(cell[SOLVED]),
+            "solved after\n(episode)": _median(cell[SOLVED]),
             "final\nreturn": "" if cell[FINAL_RETURN] is None else _interval(*cell[FINAL_RETURN].values()),
         }
         for cell in document["cells"]

@@ -104,7 +104,7 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])
     found = []
     for row in sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))):
-        when = "not solved" if solved[row] is None else f"solved at {solved[row]:,}"
+        when = "not solved" if solved[row] is None else f"solved after {solved[row]:,} episodes"
         when = when if run.success.is_defined else "success is not defined"
         seed, title = Seed.of(run, recorded, row), f"{label}: seed {run.seeds[row]}, {when}"
         found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS, success[row])})
@@ -160,7 +160,7 @@ def survival(method: int, seen: Times) -> dict[str, Any]:
 def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str, str]:
     """A row of the table of results, from what `times` returned."""
     first, solved = (median(seen[what]) if seen else (None, None, None) for what in (FIRST, SOLVED))
-    floor = run.summary.get("floor_episodes")
+    minimum = run.summary.get("floor_episodes")
     kept, greedy = (
         [value for value in run.summary[name] if value is not None] for name in ("kept", "final_greedy_return")
     )
@@ -168,9 +168,9 @@ def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str
         "method": label,
         "seeds solved": f"{int(seen[SOLVED].happened.sum())} of {len(run.episodes)}" if seen else NOTHING,
         "first success": _episodes(first) if seen else NOTHING,
-        "times the floor": f"{first[0] / floor:.2f}" if first[0] is not None and floor else NOTHING,
-        "solved at": _episodes(solved) if seen else NOTHING,
-        "kept, worst seed": f"{math.floor(1000 * min(kept)) / 10:g}%" if kept else NOTHING,
+        "solved after": _episodes(solved) if seen else NOTHING,
+        "times minimum": f"{first[0] / minimum:.2f}" if first[0] is not None and minimum else NOTHING,
+        "stays solved": f"{math.floor(1000 * min(kept)) / 10:g}%" if kept else NOTHING,
         "greedy return": f"{np.mean(greedy):.3g}" if greedy else NOTHING,
     }
 

@@ -14,8 +14,8 @@ from uppertail.records import RunFolder
 from uppertail.reports.groups import NOTHING, Group
 
 COLUMNS = {
-    "times the floor": "<em>Floor</em>: when an agent that forgets nothing first succeeds, on average.",
-    "kept, worst seed": "<em>Kept</em>: successes after it was solved.",
+    "times minimum": "<em>Times minimum</em>: the first success, in multiples of what perfect memory needs on average.",
+    "stays solved": "<em>Stays solved</em>: the share of successes after a seed was solved, for the worst seed.",
 }
 """What a column of the table means, where its name alone does not say it."""
 
