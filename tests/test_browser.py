@@ -19,6 +19,7 @@ from uppertail.records import RunFolder
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next((path for name in BROWSERS if (path := shutil.which(name))), None)
 DRIVER = importlib.util.find_spec("playwright") is not None
+EXPLAINED = ["gray: exact", "bands: 95%", "few and old"]
 REQUIRED = os.environ.get("UPPERTAIL_BROWSER") == "required"
 
 pytestmark = pytest.mark.skipif(
@@ -255,4 +256,13 @@ def test_a_vector_is_seen_over_two_of_its_numbers(browser, tmp_path):
         assert 0 < shown.evaluate(colored) < before  # there is less of the wide start left
         assert "position, from -1.2 to 0.6" in control(shown, "axes").inner_text()
         assert "left" in control(shown, "legend").inner_text()
+        words = shown.locator("section").inner_text()
+        assert not [each for each in EXPLAINED if each in words]  # one seed, no exact returns, no counts
         assert wrong == []
+
+
+def test_captions_explain_what_is_drawn(opened):
+    shown, wrong, _ = opened
+    words = shown.locator("section >> nth=0").inner_text()
+    assert [each for each in EXPLAINED if each in words] == EXPLAINED
+    assert wrong == []

@@ -77,7 +77,19 @@ def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
     assert (one.path.name, one.method, one.seeds) == ("Gaussian", "Gaussian, UCB", [0, 1])
     assert other.log[0]["step"] > 0
     (group,) = groups.groups([one, other], [])
-    assert group.methods == ["Gaussian, UCB (Gaussian)", "Gaussian, UCB (PointMass)"]
+    assert group.methods == ["Gaussian", "PointMass"]
+
+
+def test_a_cell_is_called_as_its_study_names_it(tmp_path):
+    names = ["value%20alone,env.length=4", "%22a%22", "policy=UCB", "policy=UCB,learner.name=%22x%22"]
+    for name in names:
+        shutil.copytree(reported.run(), tmp_path / "cells" / name)
+    made = groups.groups([RunFolder(tmp_path / "cells" / name) for name in names], [])
+    by_options = ["Gaussian, UCB (policy=UCB)", 'Gaussian, UCB (policy=UCB, learner.name="x")']
+    assert made[0].methods == ["value alone, env.length=4", '"a"', *by_options]
+    text = page.page("", made, "")
+    assert "<summary>value alone, env.length=4: " in text
+    assert "--config value%20alone,env.length=4/config.yaml" in text  # the folder itself
 
 
 def episodes(returns):

@@ -5,7 +5,8 @@ from typing import Any
 
 from uppertail import records
 from uppertail.cli import print_table
-from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text, title_of
+from uppertail.records.run_folder import title_of
+from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text
 from uppertail.studies.comparison import verdict
 
 NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final return"}

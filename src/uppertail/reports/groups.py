@@ -72,11 +72,12 @@ def _group(runs: list[RunFolder], states: list[int]) -> Group:
 
 
 def _label(run: RunFolder, is_ambiguous: bool) -> str:
-    """What a run is called: its method and, if other runs have that, too, the name of its folder."""
-    name = run.path.name
+    """What a run is called: as a study names it; else its method and, if others have that, too, its folder's name."""
+    if run.is_cell and "=" not in run.title.partition(",")[0]:  # options are no name of its own
+        return run.title
     if not is_ambiguous:
         return run.method
-    return name if run.method in name else f"{run.method} ({name})"
+    return run.title if run.method in run.title else f"{run.method} ({run.title})"
 
 
 def environment_label(described: Mapping[str, Any]) -> str:
@@ -99,7 +100,7 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
     if states and recorded.of_states:
         highest = int(recorded.states.max())
         if wrong := [state for state in states if not 0 <= state <= highest]:
-            raise InputError(f"State {wrong[0]} is not among those recorded of {run.path.name}: use 0 to {highest}.")
+            raise InputError(f"State {wrong[0]} is not among those recorded of {run.title}: use 0 to {highest}.")
     solved, success = run.summary["solved_episode"], run.summary["first_success_episode"]
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])
     found = []

@@ -72,8 +72,9 @@ def _provenance(label: str, run: RunFolder) -> str:
     )
     again = f"uppertail train --config {run.path.name}/config.yaml --out NEW"
     times = f"{summary['wall_seconds']:,.0f} s, {summary['compile_seconds']:,.0f} s of it compiling"
+    name = label if label == run.title else f"{label} ({run.title})"
     return (
-        f"<details><summary>{html.escape(label)} ({html.escape(run.path.name)}): {times}</summary>"
+        f"<details><summary>{html.escape(name)}: {times}</summary>"
         f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {len(run.episodes)} seeds, "
         f"from {run.seeds[0]} to {run.seeds[-1]}. The command that makes it again:</p>"
         f"<pre>{html.escape(again)}</pre><pre>{html.escape(settings)}</pre></details>"
