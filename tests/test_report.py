@@ -1,6 +1,7 @@
 """`uppertail report`: the numbers in the page are those of the run; nothing comes from elsewhere."""
 
 import base64
+import dataclasses
 import errno
 import gzip
 import json
@@ -23,6 +24,7 @@ from uppertail.cli.train import _results
 from uppertail.errors import InputError
 from uppertail.records import Distributions, Episodes, RunFolder, find_runs
 from uppertail.reports import details, groups, maps, page
+from uppertail.reports.opening import opening
 from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.loop import seed_keys
 from uppertail.training.recording import with_environment
@@ -160,6 +162,28 @@ def test_what_is_shown_of_a_seed_by_hand():
     assert exact[1, 0] == (0.0, 1.0)
     arrows = unpacked(shown["grid"]["arrays"]["arrow"], np.uint8)
     assert "".join(shown["grid"]["arrows"][each] for each in arrows) == "→×→★"
+
+
+def seed_of(std):
+    """A seed whose states have these widths, [moments, actions] of each, and a mean of 0."""
+    seed, moments = made_seed(), len(std)
+    repeated = {name: getattr(seed.recorded, name).repeat(moments, axis=0) for name in ("step", "episode", "states")}
+    widths = np.array(std, np.float32)[:, None, None].repeat(4, axis=2)
+    changed = {**repeated, "mean": np.zeros_like(widths), "std": widths, "visits": None, "last": None}
+    return dataclasses.replace(seed, recorded=dataclasses.replace(seed.recorded, **changed))
+
+
+@pytest.mark.parametrize(
+    ("std", "opens"),
+    [
+        ([[1, 1], [1, 0], [0.2, 0.1], [0, 0]], 1),  # the widest action is as wide as before
+        ([[1, 1], [0.9, 0.9], [0.1, 0.1]], 2),
+        ([[0, 0], [np.nan, 1], [np.inf, 1], [0.5, 0.4]], 3),
+        ([[np.nan, np.nan]], 0),
+    ],
+)
+def test_it_opens_where_actions_differ(std, opens):
+    assert opening(seed_of(std), [0, 3]) == opens
 
 
 def test_what_diverged_is_shown_as_far_as_it_is_a_number():

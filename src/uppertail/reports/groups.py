@@ -101,14 +101,14 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
         highest = int(recorded.states.max())
         if wrong := [state for state in states if not 0 <= state <= highest]:
             raise InputError(f"State {wrong[0]} is not among those recorded of {run.title}: use 0 to {highest}.")
-    solved, success = run.summary["solved_episode"], run.summary["first_success_episode"]
+    solved = run.summary["solved_episode"]
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])
     found = []
     for row in sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))):
         when = "not solved" if solved[row] is None else f"solved after {solved[row]:,} episodes"
         when = when if run.success.is_defined else "success is not defined"
         seed, title = Seed.of(run, recorded, row), f"{label}: seed {run.seeds[row]}, {when}"
-        found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS, success[row])})
+        found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS)})
     return found
 
 
