@@ -90,8 +90,7 @@ def test_eight_observations_along_the_greedy_path_are_recorded_at_all_moments(re
     assert shown["names"] == list(recorded.names["states"])
     assert shown["rows"] == [*range(8)]
     assert {"left", "actions"} <= shown.keys()
-    widths = recorded.std[:, 1].max(axis=2).std(axis=1)
-    assert widths[shown["opens"]] == widths.max() > 0
+    assert np.ptp(recorded.std[shown["opens"], 1], axis=1).max() > 0.4  # one action is narrow, the other wide
     assert "plane" not in shown
 
 

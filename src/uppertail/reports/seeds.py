@@ -155,24 +155,6 @@ class Seed:
             return f"row {state // self.columns}, col {state % self.columns}"
         return f"state {state}"
 
-    def opening(self, success: int | None) -> int:
-        """The moment at which a page opens.
-
-        It is the one at which widths along a recorded path differ most; else the one nearest to the episode of the
-        first success; without one, that of the distributions' widest change.
-        """
-        if self.recorded.path is not None and len(path := self.path()) > 1:
-            places = self.places(path)
-            best = np.where(places < 0, np.nan, self.std.max(axis=2)[np.arange(len(places))[:, None], places])
-            return int(np.argmax(np.nan_to_num(np.nanstd(best, axis=1))))
-        if success is not None:
-            return int(np.argmin(np.abs(self.recorded.episode[:, self.row] - success)))
-        recorded = self.recorded
-        arrays = [recorded.plane["std"][:, self.row]] if recorded.plane else [self.mean, self.std]
-        finite = [np.nan_to_num(each, posinf=0, neginf=0) for each in arrays]
-        change = sum(np.abs(np.diff(each, axis=0)).mean(axis=(1, 2)) for each in finite)
-        return int(np.argmax(change)) + 1 if len(self.recorded.step) > 1 else 0
-
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """The position of each state among those recorded at each moment; -1: it is not there."""
         each = [self.at(moment) for moment in range(len(self.recorded.step))]
