@@ -26,7 +26,7 @@ from uppertail.environments.spaces import Part
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.export import loader
-from uppertail.export.operations import numpy_file, onnx_file
+from uppertail.export.operations import Program, numpy_file, onnx_file
 from uppertail.export.program import program_of
 from uppertail.training.player import Player
 from uppertail.types import Transition
@@ -37,6 +37,7 @@ ONE = ut.Numbers((0.0,), (1.0,))
 TEXT = Part((), one_hot_text, np.zeros(64), np.ones(64))
 SEEN = np.array([[0, -3, 0], [1, 4, 1], [0, 2, 3]], np.float32)
 FAMILIES = (ut.Gaussian(scale=3.0), ut.Categorical(low=-1.0, high=2.0), ut.GaussianMixture(), ut.PointMass(start=0.5))
+LEARNED = (*FAMILIES, ut.Quantile(quantiles=5, scale=2.0), ut.Categorical(low=-50.0, high=-20.0))
 OF_NETWORKS = [
     *((family, ut.PerAction(width=4), RandomFeatures(NUMBERS, 6, norm=3.0)) for family in FAMILIES),
     (FAMILIES[0], ut.PerAction(width=4, activation="silu", normalization="layer", bias=True), NUMBERS),
@@ -88,13 +89,8 @@ def test_both_files_decide_as_the_run_does(made):
     observations = asked(player)
     expected = player.returns(observations).mean
     assert len(set(expected.argmax(axis=1))) > 1  # or it would be no test
-    program = program_of(player)
-    policies = [numpy_file(program, {})[1]]
-    if importlib.util.find_spec("onnx"):
-        content, reference = onnx_file(program, {"seed": "3"})
-        policies += [reference, *onnxruntime_of(content)]
     mask = np.array([[1, 0, 1], [0, 1, 1]])[np.arange(len(observations)) % 2]
-    for policy in policies:
+    for policy in policies_of(program_of(player)):
         actions, means, *_ = policy(observations)
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
         np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
@@ -102,22 +98,46 @@ def test_both_files_decide_as_the_run_does(made):
         np.testing.assert_array_equal(policy(observations, mask)[0], allowed)
 
 
-@pytest.mark.parametrize("family", [FAMILIES[0], FAMILIES[3]], ids=["Gaussian", "PointMass"])
+class Higher(ut.PointMass):
+    """A family of a user's, of whose returns the higher counts."""
+
+    def lower(self, first, second):
+        return jax.tree.map(jnp.maximum, first, second)
+
+
+def test_a_family_with_another_lower_return_is_refused():
+    with pytest.raises(InputError, match=r"The lower of two Higher returns cannot be exported: call run\.act"):
+        program_of(player_of(Higher(), ut.Twin(width=4), NUMBERS))
+
+
+@pytest.mark.parametrize("family", LEARNED, ids=lambda family: type(family).__name__)
 def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_knows(family):
     encoding = Standardized(dataclasses.replace(NUMBERS, left_out=(1,)))
     agent = Agent(family, ut.UCB(), encoding, 0.9)
     twin: Any = ut.Twin(width=4).init(jax.random.key(0), encoding, 3, family.num_outputs)
-    twin = dataclasses.replace(twin, heads=jax.random.normal(jax.random.key(5), twin.heads.shape))
+    heads, offsets = (jax.random.normal(jax.random.key(5), each.shape) for each in (twin.heads, twin.offsets))
+    twin = dataclasses.replace(twin, heads=heads, offsets=offsets)
     network: Any = MixedNetwork(twin, ut.KernelCounts().init(jax.random.key(0), encoding, 3, 8))
     none = jnp.zeros(3)
     network = network.experience(Transition(jnp.asarray(SEEN), jnp.arange(3), none, none > 0, jnp.asarray(SEEN), none))
     reading = Reading(lambda each: np.asarray(each, np.float32), ut.States(7), (3,))
     player = Player(agent, network, Interface(reading, Actions(3)))
     observations = np.concatenate([SEEN, asked(player)])
-    actions, means, _ = numpy_file(program_of(player), {})[1](observations)
-    expected = player.returns(observations).mean
-    np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(actions, expected.argmax(axis=1))
+    expected, program = player.returns(observations).mean, program_of(player)
+    assert len(set(expected.argmax(axis=1))) > 1
+    for policy in policies_of(program):
+        actions, means, *_ = policy(observations)
+        np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(actions, expected.argmax(axis=1))
+
+
+def policies_of(program: Program) -> list[Any]:
+    """The policy of each file, by every program that is here."""
+    policies = [numpy_file(program, {})[1]]
+    if importlib.util.find_spec("onnx"):
+        content, reference = onnx_file(program, {"seed": "3"})
+        policies += [reference, *onnxruntime_of(content)]
+    return policies
 
 
 def onnxruntime_of(content: bytes) -> list[Any]:

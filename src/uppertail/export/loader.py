@@ -19,6 +19,7 @@ def load(path):
         "columns": lambda x, places: x[..., places],
         "bits": lambda x: (x + np.float32(0)).view(np.uint32),  # 0 and -0 are the same
         "rows": lambda table, row: table[row],
+        "ascending": lambda x, _: np.sort(x),
         "highest": lambda x: x.max(-1, keepdims=True),
         "best": lambda x: x.argmax(-1),
     }

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.distributions import Categorical, GaussianMixture
+from uppertail.distributions import Categorical, GaussianMixture, Quantile
 from uppertail.errors import InputError
+from uppertail.export.observations import NEEDED
 
 
 def expected(family: Any, outputs: Any) -> Any:
@@ -22,6 +23,26 @@ def expected(family: Any, outputs: Any) -> Any:
     scores, points, count = points_of(family, outputs)
     weights = np.exp(scores - scores.highest())
     return (weights * points).total(count) / weights.total(count)
+
+
+@functools.singledispatch
+def lowest(family: Any, critics: list[Any]) -> Any:
+    """The mean return [actions, n, 1] of the lowest of several critics, by their outputs; by default the lowest."""
+
+    def of_two(*outputs: Any) -> Any:
+        both = [*map(family.from_outputs, outputs)]
+        return family.mean(family.lower(*both)) - jnp.minimum(*map(family.mean, both))
+
+    draws = np.random.default_rng(0).normal(size=(2, 100, family.num_outputs))
+    if not np.allclose(jax.vmap(of_two)(*draws), 0.0, atol=1e-4 * float(family.unit)):
+        raise InputError(f"The lower of two {type(family).__name__} returns cannot be exported: {NEEDED}.")
+    return functools.reduce(np.minimum, (expected(family, outputs) for outputs in critics))
+
+
+@lowest.register
+def _(family: Quantile, critics: list[Any]) -> Any:
+    lower = functools.reduce(np.minimum, ((outputs + family.begin).ascending(family.quantiles) for outputs in critics))
+    return lower.total(family.quantiles) * (family.unit / family.quantiles)
 
 
 @functools.singledispatch

@@ -74,6 +74,10 @@ class Value(NDArrayOperatorsMixin):
         """The highest entry along the last axis, which stays as one of length 1."""
         return self.program.add("highest", self)
 
+    def ascending(self, count: int) -> Any:
+        """The `count` entries along the last axis, in ascending order."""
+        return self.program.add("ascending", self, [count])
+
     def total(self, count: int) -> Any:
         """The sum of the `count` entries along the last axis, which stays as one of length 1."""
         return self @ np.ones((count, 1))
@@ -83,6 +87,7 @@ OPSET, IR_VERSION = 17, 8  # the versions of ONNX's operators and of its files: 
 
 OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "add": ("Add", {}),
+    "ascending": ("TopK", {"axis": -1, "largest": 0}),
     "beside": ("Concat", {"axis": -1}),
     "best": ("ArgMax", {"axis": -1, "keepdims": 0}),
     "columns": ("Gather", {"axis": -1}),
@@ -120,7 +125,7 @@ def numpy_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Polic
 def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy]:
     """An ONNX model, and the policy as ONNX's reference computes it."""
     import_package("onnx", "An ONNX file", ", or export to a file that ends in .npz")
-    from onnx import TensorProto, checker, helper, numpy_helper
+    from onnx import TensorProto, checker, defs, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 
     if unknown := {operation for _, operation, *_ in program.steps} - OPERATORS.keys():
@@ -137,10 +142,11 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
         helper.make_tensor_value_info("action", kind_of_action, ["n", *program.action.shape]),
         *(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", actions]) for name in program.results[1:]),
     ]
-    nodes = [
-        helper.make_node(OPERATORS[operation][0], names, [result], **OPERATORS[operation][1])
-        for result, operation, *names in program.steps
-    ]
+    nodes = list[Any]()
+    for result, operation, *names in program.steps:
+        operator, attributes = OPERATORS[operation]
+        outputs_of_it = [result, f"{result} unused"][: defs.get_schema(operator, OPSET).min_output]
+        nodes.append(helper.make_node(operator, names, outputs_of_it, **attributes))
     arrays = {**program.arrays, "mask": np.ones((1, actions), bool)}  # all are allowed, unless a mask is given
     constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     graph = helper.make_graph(nodes, "policy", inputs, outputs, constants)

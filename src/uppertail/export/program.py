@@ -12,14 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.distributions import Gaussian, PointMass
 from uppertail.encodings import OneHot
 from uppertail.encodings.base import OfStates
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.export.evidence import share_of
 from uppertail.export.features import features_of
-from uppertail.export.means import expected
+from uppertail.export.means import expected, lowest
 from uppertail.export.observations import LOADED, NEEDED, read
 from uppertail.export.operations import Program, Value
 from uppertail.export.tables import place_of
@@ -78,9 +77,7 @@ def mean_of(network: Any, family: Any, program: Program) -> Any:
 
 @mean_of.register
 def _(network: TwinNetwork, family: Any, program: Program) -> Any:
-    if not isinstance(family, Gaussian | PointMass):
-        raise InputError(f"The lower of two {type(family).__name__} returns cannot be exported: {NEEDED}.")
-    return functools.reduce(np.minimum, (expected(family, outputs) for outputs in critics_of(network, program)))
+    return lowest(family, [*critics_of(network, program)])
 
 
 @mean_of.register
@@ -101,7 +98,8 @@ def _(network: EnsembleNetwork, family: Any, program: Program) -> Any:
 @mean_of.register
 def _(network: MixedNetwork, family: Any, program: Program) -> Any:
     known, start = mean_of(network.learned, family, program), float(family.mean(network.unknown.start(family)))
-    return known + share_of(network.unknown, program) * (start - known)
+    share = share_of(network.unknown, program)
+    return known * (1.0 - share) + share * start  # exactly the start where nothing is known: all actions are equal
 
 
 @functools.singledispatch
