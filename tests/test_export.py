@@ -218,7 +218,7 @@ HASHED = HashedNumbers(8, NUMBERS)
         (
             HASHED,
             {"shape": None},
-            r"are hashed as a whole.*, or, where they are numbers, train with --env\.features hashed",
+            r"are hashed as a whole.*, but with --learner GradientDescent if they are images, or with --env\.features ",
         ),
         (HASHED, {"origins": ((0, 1e6),)}, "Large numbers are subtracted .*: let the environment show differences"),
         (NUMBERS, {"shape": None, "parts": (TEXT,), "space": ONE}, "A text is a part of the observations"),
@@ -229,6 +229,18 @@ def test_observations_that_a_file_cannot_read_are_refused(encoding, changes, sen
     reading = player.interface.reading._replace(**changes)
     with pytest.raises(InputError, match=sentence):
         program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
+
+
+def test_what_onnx_cannot_take_is_said_in_plain_words():
+    pytest.importorskip("onnx")
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), HASHED)
+    with pytest.raises(InputError, match=r"are hashed, which ONNX cannot do: export to NAME\.npz"):
+        onnx_file(program_of(player), {})
+    place = Part(("at",), np.asarray, np.zeros(3), np.ones(3))
+    reading = player.interface.reading._replace(shape=None, parts=(place,), space=ut.Numbers(NUMBERS.low, NUMBERS.high))
+    of_dicts = dataclasses.replace(player, interface=player.interface._replace(reading=reading))
+    with pytest.raises(InputError, match=r"dicts or tuples, as stacked ones are, and ONNX .*: export to NAME\.npz"):
+        onnx_file(program_of(of_dicts), {})
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.float64])

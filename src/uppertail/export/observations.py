@@ -25,8 +25,9 @@ def read(reading: Reading, actions: int) -> Program:
     shape, parts = reading.shape, reading.parts
     if not parts and (shape is None or isinstance(reading.space, HashedStates)):
         raise InputError(
-            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or, where they are "
-            "numbers, train with --env.features hashed in place of --env.encoding hashed."
+            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or train without "
+            "--env.encoding hashed, but with --learner GradientDescent if they are images, or with --env.features "
+            "hashed if they are numbers."
         )
     if isinstance(reading.space, States) and shape == ():
         program = Program(actions, "int64")

@@ -128,10 +128,13 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
     from onnx import TensorProto, checker, defs, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 
-    if unknown := {operation for _, operation, *_ in program.steps} - OPERATORS.keys():
+    if not program.type:
         raise InputError(
-            f"ONNX has no {', '.join(sorted(unknown))}, which observations of this run need: export to NAME.npz."
+            "The observations of this run are dicts or tuples, as stacked ones are, and ONNX takes arrays alone: "
+            "export to NAME.npz."
         )
+    if any(operation not in OPERATORS for _, operation, *_ in program.steps):
+        raise InputError("The observations of this run are hashed, which ONNX cannot do: export to NAME.npz.")
     kind, actions = helper.np_dtype_to_tensor_dtype(np.dtype(program.type)), program.actions
     inputs = [
         helper.make_tensor_value_info("observation", kind, ["n", *program.shape]),
