@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import uppertail as ut
+from exported import policies_of
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Encoding, Hashed, HashedNumbers, OneHot, RandomFeatures, Vector, one_hot_text
@@ -26,7 +27,7 @@ from uppertail.environments.spaces import Part
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.export import loader
-from uppertail.export.operations import Program, numpy_file, onnx_file
+from uppertail.export.operations import numpy_file, onnx_file
 from uppertail.export.program import program_of
 from uppertail.training.player import Player
 from uppertail.types import Transition
@@ -129,32 +130,6 @@ def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_know
         actions, means, *_ = policy(observations)
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
         np.testing.assert_array_equal(actions, expected.argmax(axis=1))
-
-
-def policies_of(program: Program) -> list[Any]:
-    """The policy of each file, by every program that is here."""
-    policies = [numpy_file(program, {})[1]]
-    if importlib.util.find_spec("onnx"):
-        content, reference = onnx_file(program, {"seed": "3"})
-        policies += [reference, *onnxruntime_of(content)]
-    return policies
-
-
-def onnxruntime_of(content: bytes) -> list[Any]:
-    """The policy of a model as ONNX Runtime computes it, where that is installed."""
-    if not importlib.util.find_spec("onnxruntime"):
-        return []
-    import onnxruntime  # pyright: ignore[reportMissingImports]
-
-    session = onnxruntime.InferenceSession(content)
-    assert session.get_modelmeta().custom_metadata_map == {"seed": "3"}
-    kind = {"tensor(float)": np.float32, "tensor(int64)": np.int64}[session.get_inputs()[0].type]
-
-    def policy(observations: np.ndarray, mask: Any = None) -> Any:
-        asked = {"observation": observations.astype(kind)}
-        return session.run(None, asked if mask is None else {**asked, "mask": mask.astype(bool)})
-
-    return [policy]
 
 
 @pytest.mark.parametrize(

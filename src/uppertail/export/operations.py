@@ -72,7 +72,7 @@ class Value(NDArrayOperatorsMixin):
 
     def highest(self) -> Any:
         """The highest entry along the last axis, which stays as one of length 1."""
-        return self.program.add("highest", self)
+        return self.program.add("highest", self, [-1])
 
     def ascending(self, count: int) -> Any:
         """The `count` entries along the last axis, in ascending order."""
@@ -83,32 +83,44 @@ class Value(NDArrayOperatorsMixin):
         return self @ np.ones((count, 1))
 
 
-OPSET, IR_VERSION = 17, 8  # the versions of ONNX's operators and of its files: old ones, which every program reads
+OPSET, IR_VERSION = 18, 8  # the versions of ONNX's operators and of its files: old ones, which every program reads
 
-OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
+OPERATORS: dict[str, tuple[Any, ...]] = {
     "add": ("Add", {}),
     "ascending": ("TopK", {"axis": -1, "largest": 0}),
     "beside": ("Concat", {"axis": -1}),
     "best": ("ArgMax", {"axis": -1, "keepdims": 0}),
+    "bitwise_xor": ("BitwiseXor", {}),
     "columns": ("Gather", {"axis": -1}),
+    "convolve": ("Conv", {}, "strides", "pads"),
     "cos": ("Cos", {}),
     "divide": ("Div", {}),
     "equal": ("Equal", {}),
     "exp": ("Exp", {}),
     "float32": ("Cast", {"to": 1}),
-    "highest": ("ReduceMax", {"axes": [-1], "keepdims": 1}),
+    "floor": ("Floor", {}),
+    "highest": ("ReduceMax", {"keepdims": 1}),
+    "int32": ("Cast", {"to": 6}),
+    "int64": ("Cast", {"to": 7}),
     "matmul": ("MatMul", {}),
     "maximum": ("Max", {}),
     "minimum": ("Min", {}),
     "multiply": ("Mul", {}),
+    "remainder": ("Mod", {}),
+    "reshape": ("Reshape", {}),
+    "right_shift": ("BitShift", {"direction": "RIGHT"}),
     "rows": ("Gather", {}),
     "sqrt": ("Sqrt", {}),
     "subtract": ("Sub", {}),
     "tanh": ("Tanh", {}),
-    "transpose": ("Transpose", {}),
+    "transpose": ("Transpose", {}, "perm"),
+    "uint32": ("Cast", {"to": 12}),
     "where": ("Where", {}),
 }
-"""ONNX's operators and their attributes, by the names of the operations, which are NumPy's or the loader's."""
+"""ONNX's operators, their attributes, and which attributes the last inputs become, by the names of the operations.
+
+These are NumPy's or the loader's.
+"""
 
 Policy = Callable[..., tuple[Any, ...]]  # of observations and a mask: actions [n, ...], mean and std [n, actions]
 
@@ -147,11 +159,16 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
     ]
     nodes = list[Any]()
     for result, operation, *names in program.steps:
-        operator, attributes = OPERATORS[operation]
-        outputs_of_it = [result, f"{result} unused"][: defs.get_schema(operator, OPSET).min_output]
-        nodes.append(helper.make_node(operator, names, outputs_of_it, **attributes))
+        operator, attributes, *given = OPERATORS[operation]
+        schema = defs.get_schema(operator, OPSET)
+        tensors, others = names[: schema.max_input], names[schema.max_input :]
+        attributes = {**attributes, **{name: program.arrays[own] for name, own in zip(given, others, strict=False)}}
+        nodes.append(
+            helper.make_node(operator, tensors, [result, f"{result} unused"][: schema.min_output], **attributes)
+        )
     arrays = {**program.arrays, "mask": np.ones((1, actions), bool)}  # all are allowed, unless a mask is given
-    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    used = {name for node in nodes for name in node.input}
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items() if name in used]
     graph = helper.make_graph(nodes, "policy", inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     helper.set_model_props(model, dict(about))
