@@ -21,6 +21,7 @@ from exported import policies_of
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Encoding, Hashed, HashedNumbers, OneHot, RandomFeatures, Vector, one_hot_text
+from uppertail.encodings.categories import Categories
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, Interface, Reading
 from uppertail.environments.spaces import Part
@@ -97,6 +98,29 @@ def test_both_files_decide_as_the_run_does(made):
         np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
         allowed = np.where(mask, expected, -np.inf).argmax(axis=1) + 2
         np.testing.assert_array_equal(policy(observations, mask)[0], allowed)
+
+
+@pytest.mark.parametrize(
+    ("builder", "encoding"),
+    [
+        (ut.Twin(width=4), RandomFeatures(NUMBERS, 6, norm=3.0)),
+        (ut.PerAction(width=4, torso="mlp"), Categories(Vector((0.0, 0.0, 0.0), (1.0, 9.0, 9.0)), 4)),
+        (ut.PerAction(width=4, torso_widths=(5, 3)), RandomFeatures(NUMBERS, 6, norm=3.0)),
+    ],
+    ids=["critics", "names", "layers"],
+)
+def test_layers_that_actions_share_are_exported(builder, encoding):
+    player = player_of(FAMILIES[3], builder, encoding)
+    leaves, form = jax.tree.flatten(player.network)
+    drawn = [leaf + jax.random.normal(jax.random.key(at), leaf.shape) for at, leaf in enumerate(leaves)]
+    player = dataclasses.replace(player, network=jax.tree.unflatten(form, drawn))
+    observations = asked(player)
+    expected = player.returns(observations).mean
+    assert len(set(expected.argmax(axis=1))) > 1
+    for policy in policies_of(program_of(player)):
+        actions, means, *_ = policy(observations)
+        np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
 
 
 class Higher(ut.PointMass):

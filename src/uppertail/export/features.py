@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from uppertail.encodings import Image, RandomFeatures, Vector
+from uppertail.encodings.categories import Categories
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.export.observations import NEEDED
@@ -27,6 +28,15 @@ def _(encoding: Vector, encoder: Any, program: Program) -> Any:
     zero = np.asarray(encoding.scaled(encoder, jnp.zeros(encoding.num_features)))
     slope = np.asarray(encoding.scaled(encoder, jnp.ones(encoding.num_features))) - zero
     return program.seen * slope + zero
+
+
+@features_of.register
+def _(encoding: Categories, _encoder: Any, program: Program) -> Any:
+    kept, is_name = encoding.vector.kept, encoding.is_name
+    numbers = program.add("columns", program.seen, np.repeat(kept[is_name], encoding.values))
+    value = np.tile(np.arange(encoding.values, dtype=np.float32), is_name.sum())
+    names = np.equal(np.minimum(np.maximum(np.rint(numbers), 0.0), encoding.values - 1.0), value)
+    return program.add("beside", program.add("columns", program.seen, kept[~is_name]), program.add("float32", names))
 
 
 @features_of.register

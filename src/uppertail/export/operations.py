@@ -108,6 +108,7 @@ OPERATORS: dict[str, tuple[Any, ...]] = {
     "multiply": ("Mul", {}),
     "remainder": ("Mod", {}),
     "reshape": ("Reshape", {}),
+    "rint": ("Round", {}),
     "right_shift": ("BitShift", {"direction": "RIGHT"}),
     "rows": ("Gather", {}),
     "sqrt": ("Sqrt", {}),

@@ -130,8 +130,9 @@ def critics_of(network: TwinNetwork, program: Program) -> Iterator[Any]:
     features = features_of(network.encoding, network.encoder, program)
     for critic in range(network.heads.shape[0]):
         value = features
-        for weights, biases in zip(network.weights, network.biases, strict=True):
-            value = units_of(UNITS, value @ weights[critic] + biases[critic], weights.shape[-1])
+        for layer, (weights, biases) in enumerate(zip(network.weights, network.biases, strict=True)):
+            factor = 1.0 if layer else network.encoding.gain
+            value = units_of(UNITS, value @ (weights[critic] * factor) + biases[critic], weights.shape[-1])
         heads, offsets = np.moveaxis(np.asarray(network.heads[critic]), 1, 0), np.asarray(network.offsets[critic])
         if network.sizes:  # outputs of an action are means, which are linear in the heads
             parts = mean_of_parts(network.sizes)
