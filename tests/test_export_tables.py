@@ -1,5 +1,6 @@
 """`uppertail export` of tables: any observation finds the row that the run finds for it."""
 
+import copy
 import dataclasses
 import importlib.util
 from pathlib import Path
@@ -56,7 +57,7 @@ class Drawn(gymnasium.Env):
 
     def _see(self) -> Any:
         self.number = int(self.np_random.integers(10))
-        return self.shown[self.number], self._info()
+        return copy.deepcopy(self.shown[self.number]), self._info()
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": np.array([1, self.number % 2, 1], np.int8)} if self.masked else {}
