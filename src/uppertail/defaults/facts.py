@@ -38,6 +38,7 @@ STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its e
 UNDONE = 0.1  # of a change, at most, is left where it is undone, and in as few steps of a switch more may be left
 OFTEN = 10  # times, at least, that an action followed another one
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
+STOPPED = 0.3  # the same, at most, where what it controls stops at once, so that no place between is reached
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
 
@@ -136,10 +137,6 @@ class Facts:
     def has_switch(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether an action undoes what it did when it is taken again."""
         return any(has_switch(steps, left_out) for steps in self.by_number)
-
-    def has_step_back(self, left_out: tuple[int, ...] = ()) -> bool:
-        """Whether an action undoes all that another one did."""
-        return has_step_back(self.steps, left_out)
 
     @property
     def by_number(self) -> list[Steps]:
@@ -336,6 +333,8 @@ def told_by_past(steps: Steps) -> Told | None:
 def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     """How many steps move what actions control by about `MOVED` standard deviations, at most `LONGEST`.
 
+    Where an action undoes all that another one did, and they would move it by more than `STOPPED`, it is one step.
+
     If steps change little, the actions of one state differ by less than the error of a fit, and values have to pass
     through many states. What no action changes, such as noise, clocks and constants of an episode, does not count: the
     numbers are whitened, so that their units and directions do not matter, and the next ones are regressed on them, for
@@ -371,8 +370,9 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     within = np.delete(change, steps.ends, axis=0)
     if not variance.any() or not len(within):
         return 1
-    moved = np.sqrt(np.mean((within @ directions) ** 2, axis=0))
-    return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
+    moved = float(variance @ np.sqrt(np.mean((within @ directions) ** 2, axis=0)) / variance.sum())
+    count = max(1, round(MOVED / max(moved, MOVED / LONGEST)))
+    return 1 if count * moved > STOPPED and has_step_back(steps, left_out) else count
 
 
 def has_switch(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:

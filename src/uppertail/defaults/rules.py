@@ -20,6 +20,7 @@ from uppertail.defaults.facts import (
     SHUFFLES,
     SIGNIFICANT,
     STANDS_STILL,
+    STOPPED,
     TOLD,
     UNDONE,
     Facts,
@@ -318,10 +319,9 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(1, "a vector environment is used as it is")
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
-    if facts.has_step_back(draft.left_out):
-        return Choice(1, "an action undoes all that another one did, so nothing is carried on", True)
     steps = facts.steps_of_an_action(draft.left_out)
-    return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
+    rule = f"so many steps move what actions control by {MOVED} of its standard deviation"
+    return Choice(steps, f"{rule}; one, where it stops at once and would move by more than {STOPPED}", True)
 
 
 def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
@@ -491,10 +491,12 @@ RULES = (
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
-        "without kernel counts, and where actions make no difference to be seen, undo what they did when they are "
-        "taken again, or undo all that another one did",
-        f"{MOVED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone",
-        "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md); "
+        "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
+        "taken again; also where an action undoes all that another one did, so that nothing is carried on, if so many "
+        f"steps would change it by more than {STOPPED:g}",
+        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone",
+        "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
+        "[48](decisions/0048-what-stops-at-once.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "
         "Pendulum by five torques 4",
         "these four and MountainCarContinuous (4) with six constants of an episode, two fresh and two slow noises, a "
