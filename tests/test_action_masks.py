@@ -301,6 +301,44 @@ def test_gymnasium_is_never_asked_for_what_is_not_allowed(num_envs: int) -> None
     assert result.act(0, action_mask=Line().reset()[1]["action_mask"]) == 5 + RIGHT
 
 
+class FromTheMiddle(Line):
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place = 2
+        return self.shown(), self.info()
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_inspect_shows_of_a_table_that_python_steps_what_is_allowed_where_episodes_begin(
+    records: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gymnasium.register("FromTheMiddle-v0", lambda **_: FromTheMiddle())
+    record = ["--record", "distributions"] if records else []
+    asked = ["--env", "Gym", "--env.id", "FromTheMiddle-v0", "--steps", "256", "--seeds", "1", "--quiet"]
+    try:
+        assert main(["train", *asked, *record, "--out", str(tmp_path / "run")]) == 0
+        capsys.readouterr()
+        assert main(["inspect", str(tmp_path / "run"), "--json"]) == 0
+    finally:
+        del gymnasium.registry["FromTheMiddle-v0"]
+    found = json.loads(capsys.readouterr().out)
+    assert found["state"] == (2 if records else None)  # without a recording the first observation is shown
+    assert [action["mean"] is None for action in found["actions"]] == [False, False, True]
+    assert [action["greedy"] for action in found["actions"]] == [True, False, False]
+    if records:
+        assert all(place["other_upper"] < 2 for place in found["path"])
+
+
+@pytest.mark.slow
+def test_the_path_of_a_network_shows_what_is_allowed() -> None:
+    settings = dataclasses.replace(SMALL, seeds=1, steps=128)
+    env = ut.FromGymnasium(NumberLine, features="scaled", left_out=(), action_repeat=1)
+    recorded = ut.train(env, settings=settings, record="distributions").distributions
+    assert recorded is not None and recorded.allowed is not None
+    at_the_end = recorded.allowed[-1, 0].tolist()
+    assert at_the_end == [allowed_at(float(name.split()[0])) for name in recorded.names["states"]]
+
+
 @pytest.mark.slow
 def test_a_network_beside_counts_learns_where_masks_are_given() -> None:
     settings = dataclasses.replace(SMALL, seeds=1, steps=128)

@@ -209,7 +209,7 @@ def test_a_run_whose_environment_failed_leaves_its_networks(tmp_path, monkeypatc
     assert summary["final_greedy_return"] == [None] * 4
     assert np.isfinite(safetensors.numpy.load_file("run/networks.safetensors")["weights/1"]).all()
     error = refused(["evaluate", "run"])
-    assert "of seed 0, in an episode with its learned network, raised RuntimeError: The motor is hot." in error
+    assert "of seed 0, in an episode by what it learned, raised RuntimeError: The motor is hot." in error
 
 
 def no_run(folder):

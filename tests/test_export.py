@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 
 import uppertail as ut
+from exported import policies_of
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Encoding, Hashed, HashedNumbers, OneHot, RandomFeatures, Vector, one_hot_text
+from uppertail.encodings.categories import Categories
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, Interface, Reading
 from uppertail.environments.spaces import Part
@@ -37,6 +39,7 @@ ONE = ut.Numbers((0.0,), (1.0,))
 TEXT = Part((), one_hot_text, np.zeros(64), np.ones(64))
 SEEN = np.array([[0, -3, 0], [1, 4, 1], [0, 2, 3]], np.float32)
 FAMILIES = (ut.Gaussian(scale=3.0), ut.Categorical(low=-1.0, high=2.0), ut.GaussianMixture(), ut.PointMass(start=0.5))
+LEARNED = (*FAMILIES, ut.Quantile(quantiles=5, scale=2.0), ut.Categorical(low=-50.0, high=-20.0))
 OF_NETWORKS = [
     *((family, ut.PerAction(width=4), RandomFeatures(NUMBERS, 6, norm=3.0)) for family in FAMILIES),
     (FAMILIES[0], ut.PerAction(width=4, activation="silu", normalization="layer", bias=True), NUMBERS),
@@ -88,13 +91,8 @@ def test_both_files_decide_as_the_run_does(made):
     observations = asked(player)
     expected = player.returns(observations).mean
     assert len(set(expected.argmax(axis=1))) > 1  # or it would be no test
-    program = program_of(player)
-    policies = [numpy_file(program, {})[1]]
-    if importlib.util.find_spec("onnx"):
-        content, reference = onnx_file(program, {"seed": "3"})
-        policies += [reference, *onnxruntime_of(content)]
     mask = np.array([[1, 0, 1], [0, 1, 1]])[np.arange(len(observations)) % 2]
-    for policy in policies:
+    for policy in policies_of(program_of(player)):
         actions, means, *_ = policy(observations)
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
         np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
@@ -102,39 +100,60 @@ def test_both_files_decide_as_the_run_does(made):
         np.testing.assert_array_equal(policy(observations, mask)[0], allowed)
 
 
-@pytest.mark.parametrize("family", [FAMILIES[0], FAMILIES[3]], ids=["Gaussian", "PointMass"])
+@pytest.mark.parametrize(
+    ("builder", "encoding"),
+    [
+        (ut.Twin(width=4), RandomFeatures(NUMBERS, 6, norm=3.0)),
+        (ut.PerAction(width=4, torso="mlp"), Categories(Vector((0.0, 0.0, 0.0), (1.0, 9.0, 9.0)), 4)),
+        (ut.PerAction(width=4, torso_widths=(5, 3)), RandomFeatures(NUMBERS, 6, norm=3.0)),
+    ],
+    ids=["critics", "names", "layers"],
+)
+def test_layers_that_actions_share_are_exported(builder, encoding):
+    player = player_of(FAMILIES[3], builder, encoding)
+    leaves, form = jax.tree.flatten(player.network)
+    drawn = [leaf + jax.random.normal(jax.random.key(at), leaf.shape) for at, leaf in enumerate(leaves)]
+    player = dataclasses.replace(player, network=jax.tree.unflatten(form, drawn))
+    observations = asked(player)
+    expected = player.returns(observations).mean
+    assert len(set(expected.argmax(axis=1))) > 1
+    for policy in policies_of(program_of(player)):
+        actions, means, *_ = policy(observations)
+        np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(actions, expected.argmax(axis=1) + 2)
+
+
+class Higher(ut.PointMass):
+    """A family of a user's, of whose returns the higher counts."""
+
+    def lower(self, first, second):
+        return jax.tree.map(jnp.maximum, first, second)
+
+
+def test_a_family_with_another_lower_return_is_refused():
+    with pytest.raises(InputError, match=r"The lower of two Higher returns cannot be exported: call run\.act"):
+        program_of(player_of(Higher(), ut.Twin(width=4), NUMBERS))
+
+
+@pytest.mark.parametrize("family", LEARNED, ids=lambda family: type(family).__name__)
 def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_knows(family):
     encoding = Standardized(dataclasses.replace(NUMBERS, left_out=(1,)))
     agent = Agent(family, ut.UCB(), encoding, 0.9)
     twin: Any = ut.Twin(width=4).init(jax.random.key(0), encoding, 3, family.num_outputs)
-    twin = dataclasses.replace(twin, heads=jax.random.normal(jax.random.key(5), twin.heads.shape))
+    heads, offsets = (jax.random.normal(jax.random.key(5), each.shape) for each in (twin.heads, twin.offsets))
+    twin = dataclasses.replace(twin, heads=heads, offsets=offsets)
     network: Any = MixedNetwork(twin, ut.KernelCounts().init(jax.random.key(0), encoding, 3, 8))
     none = jnp.zeros(3)
     network = network.experience(Transition(jnp.asarray(SEEN), jnp.arange(3), none, none > 0, jnp.asarray(SEEN), none))
     reading = Reading(lambda each: np.asarray(each, np.float32), ut.States(7), (3,))
     player = Player(agent, network, Interface(reading, Actions(3)))
     observations = np.concatenate([SEEN, asked(player)])
-    actions, means, _ = numpy_file(program_of(player), {})[1](observations)
-    expected = player.returns(observations).mean
-    np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(actions, expected.argmax(axis=1))
-
-
-def onnxruntime_of(content: bytes) -> list[Any]:
-    """The policy of a model as ONNX Runtime computes it, where that is installed."""
-    if not importlib.util.find_spec("onnxruntime"):
-        return []
-    import onnxruntime  # pyright: ignore[reportMissingImports]
-
-    session = onnxruntime.InferenceSession(content)
-    assert session.get_modelmeta().custom_metadata_map == {"seed": "3"}
-    kind = {"tensor(float)": np.float32, "tensor(int64)": np.int64}[session.get_inputs()[0].type]
-
-    def policy(observations: np.ndarray, mask: Any = None) -> Any:
-        asked = {"observation": observations.astype(kind)}
-        return session.run(None, asked if mask is None else {**asked, "mask": mask.astype(bool)})
-
-    return [policy]
+    expected, program = player.returns(observations).mean, program_of(player)
+    assert len(set(expected.argmax(axis=1))) > 1
+    for policy in policies_of(program):
+        actions, means, *_ = policy(observations)
+        np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(actions, expected.argmax(axis=1))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +217,7 @@ HASHED = HashedNumbers(8, NUMBERS)
         (
             HASHED,
             {"shape": None},
-            r"are hashed as a whole.*, or, where they are numbers, train with --env\.features hashed",
+            r"are hashed as a whole.*, but with --learner GradientDescent if they are images, or with --env\.features ",
         ),
         (HASHED, {"origins": ((0, 1e6),)}, "Large numbers are subtracted .*: let the environment show differences"),
         (NUMBERS, {"shape": None, "parts": (TEXT,), "space": ONE}, "A text is a part of the observations"),
@@ -209,6 +228,18 @@ def test_observations_that_a_file_cannot_read_are_refused(encoding, changes, sen
     reading = player.interface.reading._replace(**changes)
     with pytest.raises(InputError, match=sentence):
         program_of(Player(player.agent, player.network, player.interface._replace(reading=reading)))
+
+
+def test_what_onnx_cannot_take_is_said_in_plain_words():
+    pytest.importorskip("onnx")
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), HASHED)
+    with pytest.raises(InputError, match=r"are hashed, which ONNX cannot do: export to NAME\.npz"):
+        onnx_file(program_of(player), {})
+    place = Part(("at",), np.asarray, np.zeros(3), np.ones(3))
+    reading = player.interface.reading._replace(shape=None, parts=(place,), space=ut.Numbers(NUMBERS.low, NUMBERS.high))
+    of_dicts = dataclasses.replace(player, interface=player.interface._replace(reading=reading))
+    with pytest.raises(InputError, match=r"dicts or tuples, as stacked ones are, and ONNX .*: export to NAME\.npz"):
+        onnx_file(program_of(of_dicts), {})
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.float64])

@@ -13,6 +13,7 @@ import uppertail as ut
 from uppertail.defaults import Chance, Facts
 from uppertail.defaults.facts import (
     chance,
+    has_step_back,
     has_switch,
     irrelevant_numbers,
     repeating,
@@ -217,6 +218,50 @@ def test_what_switches_is_not_repeated() -> None:
     assert not any(has_switch(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
 
 
+class Plane(gymnasium.Env[Any, Any]):
+    """A point whose actions move it by a step: it stops at once, or keeps a share of its speed."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (4,), np.float64)
+    action_space = gymnasium.spaces.Discrete(4)
+
+    def __init__(self, kept: float = 0.0, noise: float = 0.0, size: float = 0.05) -> None:
+        self.kept, self.noise, self.size = kept, noise, size
+
+    def seen(self) -> np.ndarray:
+        return np.concatenate([self.place, self.speed if self.kept else self.goal])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.goal, self.speed = *self.np_random.uniform(0, 1, (2, 2)), np.zeros(2)
+        return self.seen(), {}
+
+    def step(self, action: Any) -> Any:
+        push = self.size * np.array([(1, 0), (-1, 0), (0, 1), (0, -1)][action])
+        self.speed = self.kept * self.speed + push + self.noise * self.np_random.normal(size=2)
+        self.place = np.clip(self.place + self.speed, 0, 1)
+        there = bool(np.abs(self.place - self.goal).max() < 0.06)
+        return self.seen(), float(there), there, False, {}
+
+
+@pytest.mark.parametrize(
+    ("kept", "noise", "back"), [(0, 0, True), (0, 0.002, True), (0, 0.05, False), (0.5, 0, False), (0.9, 0, False)]
+)
+def test_a_step_back_is_seen_where_nothing_is_carried_on(kept: float, noise: float, back: bool) -> None:
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(kept, noise), 150))
+    assert has_step_back(random_steps(builder, observed=True)) == back
+
+
+def test_where_nothing_is_carried_on_a_decision_moves_little() -> None:
+    """Before, a point could reach every fourth place of each direction only, and half of all goals never."""
+    builder, fine = (
+        ut.FromGymnasium(lambda size=size: gymnasium.wrappers.TimeLimit(Plane(size=size), 150)) for size in (0.05, 0.02)
+    )
+    assert steps_of_an_action(random_steps(fine, observed=True)) > 1
+    plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
+    assert plan.entries["env.action_repeat"].value == 1
+    assert not any(has_step_back(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
+
+
 def pushed(drift: float, strength: float, kept: float = 1.0) -> Steps:
     """Episodes of 20 steps of a number that actions push to and fro, and that drifts and decays by itself."""
     random, rows = np.random.default_rng(0), []
@@ -231,15 +276,19 @@ def pushed(drift: float, strength: float, kept: float = 1.0) -> Steps:
 
 
 def test_the_change_per_step_is_counted_in_standard_deviations() -> None:
-    """By a push of 0.1, a number of variance 1 + 9.5 * 0.1^2 moves by 0.095 of its deviation, and by 1 by 0.3 of it."""
-    assert steps_of_an_action(pushed(0.0, 0.1)) == 4
-    assert steps_of_an_action(pushed(0.0, 1.0)) == 3
+    """By a push of 0.1, a number of variance 1 + 9.5 * 0.1^2 moves by 0.095 of its deviation, and by 1 by 0.3 of it.
+
+    Where a push back undoes a push, one step is enough, unless four move it by less than 0.3.
+    """
+    assert steps_of_an_action(pushed(0.0, 0.1, kept=0.98)) == 4
+    assert steps_of_an_action(pushed(0.0, 1.0, kept=0.9)) == 2
+    assert [steps_of_an_action(pushed(0.0, push)) for push in (0.05, 0.1, 1.0)] == [4, 1, 1]
     assert steps_of_an_action(pushed(0.0, 1.0, kept=0.0)) == 1
 
 
 def test_the_crash_that_ends_an_episode_is_no_difference_that_an_action_makes() -> None:
     """LunarLander's numbers jump as it hits the ground, so each action lasted one step in place of two."""
-    steps = pushed(0.0, 0.1)
+    steps = pushed(0.0, 0.1, kept=0.98)
     crashed = steps.next_observation.copy()
     crashed[steps.ends] += 3.0
     assert steps_of_an_action(steps._replace(next_observation=crashed)) == 4

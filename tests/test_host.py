@@ -948,7 +948,7 @@ def test_one_that_fails_only_in_the_evaluation_is_named_too(fault: str, monkeypa
 
     late = False
     monkeypatch.setattr(Failing, "step", fail_late)
-    with pytest.raises(TrainingFailedError, match=r"of seed 0, in an episode with its learned network, ") as caught:
+    with pytest.raises(TrainingFailedError, match=r"of seed 0, in an episode by what it learned, ") as caught:
         train(failing(fault), WIDE, AT_RANDOM, settings, stop)
     record = caught.value.result.record
     assert record.env_steps == [CHUNK] * 2

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import gymnasium
+import numpy as np
 import pytest
 
 import uppertail as ut
@@ -68,3 +70,28 @@ def test_what_does_not_fit_is_refused_in_a_sentence_and_leaves_no_folder(learned
     assert "was made with learner LeastSquares, not GradientDescent" in sentence("--learner", "GradientDescent")
     assert "was made with distribution Gaussian, not PointMass" in sentence("--distribution", "PointMass")
     assert "init is nowhere, which is no folder: give that of a run." in sentence("--init", "nowhere")
+
+
+class Numbers(Cell):
+    """The same, seen as two numbers that do not repeat."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.uniform(size=2).astype(np.float32), {}
+
+    def step(self, action):
+        _, reward, terminated, truncated, info = super().step(action)
+        return self.np_random.uniform(size=2).astype(np.float32), reward, terminated, truncated, info
+
+
+def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
+    """Before, a traceback, or a sentence about a part that nobody had given."""
+    with pytest.raises(ut.InputError, match="whose run had other observations or actions, or was made with center"):
+        ut.train(ut.FromGymnasium(Cell, features="hashed", returns=(0, 8)), init=learned, seeds=1, steps=32)
+    with pytest.raises(ut.InputError, match="but what its run chose does not fit here, where observations are others"):
+        ut.train(ut.FromGymnasium(Numbers, returns=(0, 1)), init=learned, seeds=1, steps=32)
+    ut.train(ut.FromGymnasium(Cell, returns=(0, 8)), checkpoints=ut.Checkpoints("cell"), seeds=1, steps=32)
+    with pytest.raises(ut.InputError, match="whose run had other observations or actions, or was made with center"):
+        ut.train(ut.Chain(length=8), init="cell", seeds=1, steps=32)

@@ -90,8 +90,7 @@ def test_eight_observations_along_the_greedy_path_are_recorded_at_all_moments(re
     assert shown["names"] == list(recorded.names["states"])
     assert shown["rows"] == [*range(8)]
     assert {"left", "actions"} <= shown.keys()
-    widths = recorded.std[:, 1].max(axis=2).std(axis=1)
-    assert widths[shown["opens"]] == widths.max() > 0
+    assert np.ptp(recorded.std[shown["opens"], 1], axis=1).max() > 0.4  # one action is narrow, the other wide
     assert "plane" not in shown
 
 
@@ -134,7 +133,7 @@ def test_observations_in_words(observation, words):
 
 def test_observations_that_are_too_long_are_called_by_their_place():
     images = [np.full((8, 8), step, np.float32) for step in (0, 0, 1)]
-    along = Along.of([images, images[2:]], np.asarray)
+    along = Along.of([[(each, None) for each in seen] for seen in (images, images[2:])], np.asarray)
     assert along.names == ("observation 1 of its path", "observation 2 of its path")
     assert along.path.tolist() == [[0, 1, *[-1] * 6], [1, *[-1] * 7]]
 

@@ -1,6 +1,7 @@
 """`uppertail report`: the numbers in the page are those of the run; nothing comes from elsewhere."""
 
 import base64
+import dataclasses
 import errno
 import gzip
 import json
@@ -16,11 +17,14 @@ import scipy.stats
 
 import reported
 import uppertail as ut
+from test_records import record_of
 from uppertail import records
 from uppertail.cli import main
+from uppertail.cli.train import _results
 from uppertail.errors import InputError
 from uppertail.records import Distributions, Episodes, RunFolder, find_runs
-from uppertail.reports import details, groups, maps
+from uppertail.reports import details, groups, maps, page
+from uppertail.reports.opening import opening
 from uppertail.reports.seeds import Seed, built_in, kind_of
 from uppertail.training.loop import seed_keys
 from uppertail.training.recording import with_environment
@@ -75,7 +79,19 @@ def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
     assert (one.path.name, one.method, one.seeds) == ("Gaussian", "Gaussian, UCB", [0, 1])
     assert other.log[0]["step"] > 0
     (group,) = groups.groups([one, other], [])
-    assert group.methods == ["Gaussian, UCB (Gaussian)", "Gaussian, UCB (PointMass)"]
+    assert group.methods == ["Gaussian", "PointMass"]
+
+
+def test_a_cell_is_called_as_its_study_names_it(tmp_path):
+    names = ["value%20alone,env.length=4", "%22a%22", "policy=UCB", "policy=UCB,learner.name=%22x%22"]
+    for name in names:
+        shutil.copytree(reported.run(), tmp_path / "cells" / name)
+    made = groups.groups([RunFolder(tmp_path / "cells" / name) for name in names], [])
+    by_options = ["Gaussian, UCB (policy=UCB)", 'Gaussian, UCB (policy=UCB, learner.name="x")']
+    assert made[0].methods == ["value alone, env.length=4", '"a"', *by_options]
+    text = page.page("", made, "")
+    assert "<summary>value alone, env.length=4: " in text
+    assert "--config value%20alone,env.length=4/config.yaml" in text  # the folder itself
 
 
 def episodes(returns):
@@ -103,6 +119,12 @@ def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
     run.__dict__["summary"]["success"] = None
     assert groups.times(run) == {}
     assert groups.table_row("m", run, {})["first success"] == "–"
+
+
+def test_columns_have_the_headings_of_the_terminal():
+    of_terminal = {heading.replace("\n", " ") for heading in _results(record_of([1.0]))}
+    assert groups.table_row("m", RunFolder(reported.run()), {}).keys() <= {"method"} | of_terminal
+    assert page.COLUMNS.keys() <= of_terminal
 
 
 MEAN = np.array([[0.0, 1.0], [0.2, 0.1], [0.5, 0.7], [0.0, 0.3]], np.float32)
@@ -140,6 +162,28 @@ def test_what_is_shown_of_a_seed_by_hand():
     assert exact[1, 0] == (0.0, 1.0)
     arrows = unpacked(shown["grid"]["arrays"]["arrow"], np.uint8)
     assert "".join(shown["grid"]["arrows"][each] for each in arrows) == "→×→★"
+
+
+def seed_of(std):
+    """A seed whose states have these widths, [moments, actions] of each, and a mean of 0."""
+    seed, moments = made_seed(), len(std)
+    repeated = {name: getattr(seed.recorded, name).repeat(moments, axis=0) for name in ("step", "episode", "states")}
+    widths = np.array(std, np.float32)[:, None, None].repeat(4, axis=2)
+    changed = {**repeated, "mean": np.zeros_like(widths), "std": widths, "visits": None, "last": None}
+    return dataclasses.replace(seed, recorded=dataclasses.replace(seed.recorded, **changed))
+
+
+@pytest.mark.parametrize(
+    ("std", "opens"),
+    [
+        ([[1, 1], [1, 0], [0.2, 0.1], [0, 0]], 1),  # the widest action is as wide as before
+        ([[1, 1], [0.9, 0.9], [0.1, 0.1]], 2),
+        ([[0, 0], [np.nan, 1], [np.inf, 1], [0.5, 0.4]], 3),
+        ([[np.nan, np.nan]], 0),
+    ],
+)
+def test_it_opens_where_actions_differ(std, opens):
+    assert opening(seed_of(std), [0, 3]) == opens
 
 
 def test_what_diverged_is_shown_as_far_as_it_is_a_number():

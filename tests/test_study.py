@@ -13,7 +13,8 @@ from uppertail.cli import main
 from uppertail.cli import study as command
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, write_summary
-from uppertail.studies.cells import Cell, Outcome, differences, environment_of, label, method_of, name_of, title_of
+from uppertail.records.run_folder import title_of
+from uppertail.studies.cells import Cell, Outcome, differences, environment_of, label, method_of, name_of
 from uppertail.studies.definition import Definition
 from uppertail.studies.folder import effective
 

@@ -38,6 +38,31 @@ def test_a_title_is_not_folded_to_the_width_of_its_table(capsys: pytest.CaptureF
     assert capsys.readouterr().out.splitlines()[0] == "my_package:MyEnvironment-v0, seeds: [2]"
 
 
+LINES = {
+    20: ["one", "solved after: never", "text: a [long] one", "that folds", "", "two", "solved after: 7", "text: b"],
+    28: ["one", "solved after: never", "text: a [long] one that", "folds", "", "two", "solved after: 7", "text: b"],
+    29: [
+        "     solved",
+        "      after  text",
+        "─" * 29,
+        "             a [long] one",
+        "one   never  that folds",
+        "two       7  b",
+    ],
+}
+"""What is shown of a table in so many columns; from 29 on, it fits."""
+
+
+@pytest.mark.parametrize("width", LINES)
+def test_a_table_that_does_not_fit_is_lines(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    table = ("one", "never", "a [long] one that folds"), ("two", "7", "b")
+    print_table([dict(zip(("", "solved\nafter", "text"), row, strict=True)) for row in table], texts=("text",))
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == LINES[width]
+
+
 def test_headings_have_two_words_and_a_run_says_what_comes_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,8 @@ def test_in_a_file_they_have_no_dashes(tmp_path: Path) -> None:
         ("Toy", {"gamma": 0.9}, "There is no setting gamma. Did you mean discount?"),
         ("Toy", {"total_timesteps": 9}, "There is no setting total_timesteps. Did you mean steps?"),
         ("Toy", {"sedes": 9}, "There is no setting sedes. Did you mean seeds?"),
+        ("Toy", {"exp_name": "mine"}, "There is no setting exp_name. Did you mean checkpoints?"),
+        ("Toy", {"epsilon": 0.1}, "There is no setting epsilon. Did you mean policy EpsilonGreedy?"),
         ("Toy", {"xyz": 9}, "There is no setting xyz. `help(ut.Settings)` lists them."),
         ("Toy", {"seeds": 0}, "seeds is 0: use 1 or more."),
         ("Toy", {"policy": "UCBB"}, "Unknown policy 'UCBB'"),
@@ -100,7 +102,7 @@ def test_a_class_of_gymnasium_makes_an_environment() -> None:
 
 
 def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingResult) -> None:
-    for name, use in (("predict", "act"), ("save", "Checkpoints"), ("learn", "Checkpoints")):
+    for name, use in (("predict", "act"), ("load", "load"), ("save", "Checkpoints"), ("learn", "Checkpoints")):
         with pytest.raises(AttributeError, match=rf"^a TrainingResult has no '{name}': use .*{use}\("):
             getattr(result, name)
     with pytest.raises(AttributeError, match=r"has no 'xyz'$"):

@@ -218,6 +218,7 @@ _SYNONYMS = {
     "rollout_steps": "n_steps train_freq train_frequency",
     "updates_per_rollout": "gradient_steps",
     "learner": "algo algorithm",
+    "policy EpsilonGreedy": "epsilon eps exploration_fraction exploration_initial_eps exploration_final_eps",
     "target Periodic": "target_update_interval target_network_frequency",
     "network.width": "net_arch hidden_size",
     "env": "env_id",

@@ -103,26 +103,39 @@ def complain(line: str) -> None:
         print(f"uppertail: {line}", file=sys.stderr)
 
 
-NARROW = 60  # columns below which numbers and names fold, too, since texts beside them would vanish
+TEXT = 16  # columns that a text needs beside numbers; where there are more, it folds
 
 
 def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, texts: Collection[str] = ()) -> None:
-    """Prints rows of numbers by their headings; the columns of these headings hold texts."""
+    """Prints rows of numbers by their headings; the columns of these headings hold texts.
+
+    Where the terminal is too narrow for all numbers, each row is lines of `name: value`.
+    """
     from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
     table, console = Table(show_edge=False, pad_edge=False, **look), Console()
     if title:  # beside the table, whose width would fold it
         console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
+    needed = 2 * (len(rows[0]) - 1)  # between columns
     for heading in rows[0]:
         is_text = heading in texts
-        folds = is_text or console.width < NARROW
+        lines = "\n".join([heading, *(row[heading] for row in rows)]).split("\n")
+        longest = max(map(cell_len, lines))
+        needed += min(longest, TEXT) if is_text else longest
         justify = "left" if is_text else "right"
-        table.add_column(heading, justify=justify, no_wrap=not folds, overflow="fold", vertical="bottom")
+        table.add_column(heading, justify=justify, no_wrap=not is_text, overflow="fold", vertical="bottom")
+    if needed > console.width:
+        names = {heading: " ".join(heading.split()) for heading in rows[0]}
+        listed = ("\n".join(f"{names[each]}: {row[each]}".removeprefix(": ") for each in row) for row in rows)
+        console.print("\n\n".join(listed), highlight=False, markup=False)
+        return
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(*map(Text, row.values()))  # which is no markup
     console.print(table)
 
 

@@ -20,8 +20,9 @@ def main(config: Values) -> int:
     states = [config.states] if isinstance(config.states, int) else list(config.states)
     if any(state < 0 for state in states):
         raise InputError(f"states is {states}: use the numbers of states, 0 or more.")
+    runs = records.find_runs(folders)
     _require_free(out)
-    made = groups(records.find_runs(folders), states)
+    made = groups(runs, states)
     if states and not any(group.details for group in made):
         raise InputError(
             f"states is {states}, but these runs recorded no distributions: train with --record distributions, or "

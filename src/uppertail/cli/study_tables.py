@@ -5,7 +5,8 @@ from typing import Any
 
 from uppertail import records
 from uppertail.cli import print_table
-from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text, title_of
+from uppertail.records.run_folder import title_of
+from uppertail.studies.cells import FINAL_RETURN, FIRST_SUCCESS, SOLVED, text
 from uppertail.studies.comparison import verdict
 
 NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final return"}
@@ -18,7 +19,7 @@ def show_cells(document: Mapping[str, Any]) -> None:
             "cell": title_of(cell["name"]),
             "seeds\nsolved": f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
             "first success\n(episode)": _median(cell[FIRST_SUCCESS]),
-            "solved at\n(episode)": _median(cell[SOLVED]),
+            "solved after\n(episode)": _median(cell[SOLVED]),
             "final\nreturn": "" if cell[FINAL_RETURN] is None else _interval(*cell[FINAL_RETURN].values()),
         }
         for cell in document["cells"]

@@ -89,19 +89,17 @@ class Request:
         return None if self.built.init is None else Earlier.read(self.built.init)
 
     def run(self, before: Plan | None = None) -> Run:
-        """The run before its first step; `before` is the plan of the earlier run that it continues or plays."""
+        """The run before its first step; `before` is the plan of one that it continues, plays or repeats."""
         method = Method(**{name: self.built[name] for name in Method.__dataclass_fields__})
-        before = before or self.plan or (self.earlier and self.earlier.plan)
         return Run(self.built.env, method, self.settings, before, self.built.record, self.built.record_over, complain)
 
     def begun(self) -> tuple[Run, LearnerState | None]:
         """The run before its first step, and what it starts from; InputError if the two do not go together."""
-        run = self.run()
-        try:
-            return run, self.earlier and self.earlier.learned(run)
-        except InputError:
-            run.close()
-            raise
+
+        def made(plan: Plan | None) -> Run:
+            return self.run(self.plan or plan)
+
+        return self.earlier.begun(made) if self.earlier else (made(None), None)
 
     def require_same(self, asked: Mapping[str, Any]) -> None:
         """Refuses the networks of a run in another environment, or of another number of seeds.

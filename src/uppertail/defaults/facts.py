@@ -35,8 +35,10 @@ TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that 
 CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
-UNDONE = 0.1  # of a change, at most, is left where an action undoes it, and in as few of its steps more may be left
+UNDONE = 0.1  # of a change, at most, is left where it is undone, and in as few steps of a switch more may be left
+OFTEN = 10  # times, at least, that an action followed another one
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
+STOPPED = 0.3  # the same, at most, where what it controls stops at once, so that no place between is reached
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
 
@@ -331,6 +333,8 @@ def told_by_past(steps: Steps) -> Told | None:
 def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     """How many steps move what actions control by about `MOVED` standard deviations, at most `LONGEST`.
 
+    Where an action undoes all that another one did, and they would move it by more than `STOPPED`, it is one step.
+
     If steps change little, the actions of one state differ by less than the error of a fit, and values have to pass
     through many states. What no action changes, such as noise, clocks and constants of an episode, does not count: the
     numbers are whitened, so that their units and directions do not matter, and the next ones are regressed on them, for
@@ -366,8 +370,9 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     within = np.delete(change, steps.ends, axis=0)
     if not variance.any() or not len(within):
         return 1
-    moved = np.sqrt(np.mean((within @ directions) ** 2, axis=0))
-    return max(1, round(MOVED / max(float(variance @ moved / variance.sum()), MOVED / LONGEST)))
+    moved = float(variance @ np.sqrt(np.mean((within @ directions) ** 2, axis=0)) / variance.sum())
+    count = max(1, round(MOVED / max(moved, MOVED / LONGEST)))
+    return 1 if count * moved > STOPPED and has_step_back(steps, left_out) else count
 
 
 def has_switch(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
@@ -384,6 +389,22 @@ def has_switch(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
         if np.any((count >= LEAST_FREE) & (2 * count >= len(first)) & (undone.sum(axis=0) >= (1 - UNDONE) * count)):
             return True
     return False
+
+
+def has_step_back(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether an action undoes all that another one did: where nothing is carried on, there is no momentum.
+
+    Half of its steps are enough, since a wall is in the way of others.
+    """
+    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
+    change, action = (after - here) / np.maximum(here.std(axis=0), np.finfo(float).tiny), np.asarray(steps.action)
+    follows = np.ones(len(action) - 1, bool)
+    follows[steps.ends[steps.ends < len(follows)]] = False
+    moved, left = np.linalg.norm(change[:-1], axis=1), np.linalg.norm(change[:-1] + change[1:], axis=1)
+    rows = np.flatnonzero(follows & (moved > 0) & (action[:-1] != action[1:]))
+    _, pair = np.unique(np.stack([action[rows], action[rows + 1]]), axis=1, return_inverse=True)
+    count, undone = np.bincount(pair), np.bincount(pair, left[rows] <= UNDONE * moved[rows])
+    return bool(np.any((count >= OFTEN) & (2 * undone >= count)))
 
 
 def _told(

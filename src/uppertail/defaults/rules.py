@@ -20,6 +20,7 @@ from uppertail.defaults.facts import (
     SHUFFLES,
     SIGNIFICANT,
     STANDS_STILL,
+    STOPPED,
     TOLD,
     UNDONE,
     Facts,
@@ -190,6 +191,8 @@ class Draft:
         if part == "learner":
             return dataclasses.replace(self, learner=dataclasses.replace(self.learner, **{name: value}))  # pyright: ignore
         builder: Any = self.builder
+        if not hasattr(builder, name):
+            return self  # of a plan of another environment
         if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
             return self
         changed = builder.with_settings(**{name: value})
@@ -317,7 +320,8 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     steps = facts.steps_of_an_action(draft.left_out)
-    return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
+    rule = f"so many steps move what actions control by {MOVED} of its standard deviation"
+    return Choice(steps, f"{rule}; one, where it stops at once and would move by more than {STOPPED}", True)
 
 
 def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
@@ -488,9 +492,11 @@ RULES = (
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
         "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
-        "taken again",
-        f"{MOVED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone",
-        "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md); "
+        "taken again; also where an action undoes all that another one did, so that nothing is carried on, if so many "
+        f"steps would change it by more than {STOPPED:g}",
+        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone",
+        "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
+        "[48](decisions/0048-what-stops-at-once.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "
         "Pendulum by five torques 4",
         "these four and MountainCarContinuous (4) with six constants of an episode, two fresh and two slow noises, a "

@@ -35,11 +35,15 @@ def blocks(encoding: Encoding, observation: Array) -> Float[Array, " shades"]:
     pixels, size = encoding.features((), observation), side(encoding)
     if size == 1:
         return pixels
-    rows, columns, channels = encoding.image_shape or (1, 1, 1)
-    wide = ((0, -rows % size), (0, -columns % size), (0, 0))
-    image = jnp.pad(pixels.reshape(rows, columns, channels), wide, "edge")
-    image = image.reshape(image.shape[0] // size, size, image.shape[1] // size, size, channels)
+    image = split(jnp, pixels.reshape(encoding.image_shape or (1, 1, 1)), size)
     return jnp.concatenate([jnp.ravel(image.min(axis=(1, 3))), jnp.ravel(image.max(axis=(1, 3)))])
+
+
+def split(xp: Any, image: Any, size: int) -> Any:
+    """An image in blocks, [rows of blocks, size, columns of blocks, size, channels]; its edges fill the last ones."""
+    rows, columns, channels = image.shape
+    image = xp.pad(image, ((0, -rows % size), (0, -columns % size), (0, 0)), "edge")
+    return image.reshape(image.shape[0] // size, size, image.shape[1] // size, size, channels)
 
 
 def side(encoding: Encoding) -> int:

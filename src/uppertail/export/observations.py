@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.encodings import HashedStates, States, one_hot_text
+from uppertail.encodings import HashedStates, Pixels, States, one_hot_text
 from uppertail.environments import Reading
 from uppertail.environments.spaces import Part
 from uppertail.errors import InputError
@@ -25,12 +25,18 @@ def read(reading: Reading, actions: int) -> Program:
     shape, parts = reading.shape, reading.parts
     if not parts and (shape is None or isinstance(reading.space, HashedStates)):
         raise InputError(
-            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or, where they are "
-            "numbers, train with --env.features hashed in place of --env.encoding hashed."
+            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or train without "
+            "--env.encoding hashed, but with --learner GradientDescent if they are images, or with --env.features "
+            "hashed if they are numbers."
         )
     if isinstance(reading.space, States) and shape == ():
         program = Program(actions, "int64")
         program.seen = program.observation - reading.first
+        return program
+    if isinstance(reading.space, Pixels):
+        assert shape is not None
+        program = Program(actions, np.dtype(reading.array(np.zeros(shape)).dtype).name, shape)
+        program.seen = program.observation
         return program
     kind = "int64" if parts and all(part.sizes for part in parts) else "float32"
     program = Program(actions, "" if shape is None else kind, (math.prod(shape or ()),))

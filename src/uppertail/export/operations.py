@@ -72,38 +72,56 @@ class Value(NDArrayOperatorsMixin):
 
     def highest(self) -> Any:
         """The highest entry along the last axis, which stays as one of length 1."""
-        return self.program.add("highest", self)
+        return self.program.add("highest", self, [-1])
+
+    def ascending(self, count: int) -> Any:
+        """The `count` entries along the last axis, in ascending order."""
+        return self.program.add("ascending", self, [count])
 
     def total(self, count: int) -> Any:
         """The sum of the `count` entries along the last axis, which stays as one of length 1."""
         return self @ np.ones((count, 1))
 
 
-OPSET, IR_VERSION = 17, 8  # the versions of ONNX's operators and of its files: old ones, which every program reads
+OPSET, IR_VERSION = 18, 8  # the versions of ONNX's operators and of its files: old ones, which every program reads
 
-OPERATORS: dict[str, tuple[str, dict[str, Any]]] = {
+OPERATORS: dict[str, tuple[Any, ...]] = {
     "add": ("Add", {}),
+    "ascending": ("TopK", {"axis": -1, "largest": 0}),
     "beside": ("Concat", {"axis": -1}),
     "best": ("ArgMax", {"axis": -1, "keepdims": 0}),
+    "bitwise_xor": ("BitwiseXor", {}),
     "columns": ("Gather", {"axis": -1}),
+    "convolve": ("Conv", {}, "strides", "pads"),
     "cos": ("Cos", {}),
     "divide": ("Div", {}),
     "equal": ("Equal", {}),
     "exp": ("Exp", {}),
     "float32": ("Cast", {"to": 1}),
-    "highest": ("ReduceMax", {"axes": [-1], "keepdims": 1}),
+    "floor": ("Floor", {}),
+    "highest": ("ReduceMax", {"keepdims": 1}),
+    "int32": ("Cast", {"to": 6}),
+    "int64": ("Cast", {"to": 7}),
     "matmul": ("MatMul", {}),
     "maximum": ("Max", {}),
     "minimum": ("Min", {}),
     "multiply": ("Mul", {}),
+    "remainder": ("Mod", {}),
+    "reshape": ("Reshape", {}),
+    "rint": ("Round", {}),
+    "right_shift": ("BitShift", {"direction": "RIGHT"}),
     "rows": ("Gather", {}),
     "sqrt": ("Sqrt", {}),
     "subtract": ("Sub", {}),
     "tanh": ("Tanh", {}),
-    "transpose": ("Transpose", {}),
+    "transpose": ("Transpose", {}, "perm"),
+    "uint32": ("Cast", {"to": 12}),
     "where": ("Where", {}),
 }
-"""ONNX's operators and their attributes, by the names of the operations, which are NumPy's or the loader's."""
+"""ONNX's operators, their attributes, and which attributes the last inputs become, by the names of the operations.
+
+These are NumPy's or the loader's.
+"""
 
 Policy = Callable[..., tuple[Any, ...]]  # of observations and a mask: actions [n, ...], mean and std [n, actions]
 
@@ -120,13 +138,16 @@ def numpy_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Polic
 def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy]:
     """An ONNX model, and the policy as ONNX's reference computes it."""
     import_package("onnx", "An ONNX file", ", or export to a file that ends in .npz")
-    from onnx import TensorProto, checker, helper, numpy_helper
+    from onnx import TensorProto, checker, defs, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 
-    if unknown := {operation for _, operation, *_ in program.steps} - OPERATORS.keys():
+    if not program.type:
         raise InputError(
-            f"ONNX has no {', '.join(sorted(unknown))}, which observations of this run need: export to NAME.npz."
+            "The observations of this run are dicts or tuples, as stacked ones are, and ONNX takes arrays alone: "
+            "export to NAME.npz."
         )
+    if any(operation not in OPERATORS for _, operation, *_ in program.steps):
+        raise InputError("The observations of this run are hashed, which ONNX cannot do: export to NAME.npz.")
     kind, actions = helper.np_dtype_to_tensor_dtype(np.dtype(program.type)), program.actions
     inputs = [
         helper.make_tensor_value_info("observation", kind, ["n", *program.shape]),
@@ -137,12 +158,18 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
         helper.make_tensor_value_info("action", kind_of_action, ["n", *program.action.shape]),
         *(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", actions]) for name in program.results[1:]),
     ]
-    nodes = [
-        helper.make_node(OPERATORS[operation][0], names, [result], **OPERATORS[operation][1])
-        for result, operation, *names in program.steps
-    ]
+    nodes = list[Any]()
+    for result, operation, *names in program.steps:
+        operator, attributes, *given = OPERATORS[operation]
+        schema = defs.get_schema(operator, OPSET)
+        tensors, others = names[: schema.max_input], names[schema.max_input :]
+        attributes = {**attributes, **{name: program.arrays[own] for name, own in zip(given, others, strict=False)}}
+        nodes.append(
+            helper.make_node(operator, tensors, [result, f"{result} unused"][: schema.min_output], **attributes)
+        )
     arrays = {**program.arrays, "mask": np.ones((1, actions), bool)}  # all are allowed, unless a mask is given
-    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    used = {name for node in nodes for name in node.input}
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items() if name in used]
     graph = helper.make_graph(nodes, "policy", inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     helper.set_model_props(model, dict(about))

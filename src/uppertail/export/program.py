@@ -5,27 +5,26 @@ Every value has a batch axis: what a network sees is [n] or [n, entries], its ou
 
 import dataclasses
 import functools
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass
-from uppertail.encodings import OneHot, RandomFeatures, Vector
+from uppertail.encodings import OneHot
 from uppertail.encodings.base import OfStates
-from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
-from uppertail.evidence.kernel_counts import KernelEvidence
+from uppertail.export.evidence import share_of
+from uppertail.export.features import features_of
+from uppertail.export.means import expected, lowest
 from uppertail.export.observations import LOADED, NEEDED, read
 from uppertail.export.operations import Program, Value
 from uppertail.export.tables import place_of
-from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts, parts_of_actions
+from uppertail.export.units import units_of
+from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts
 from uppertail.networks.ensemble import EnsembleNetwork
-from uppertail.networks.layers import TINY, Activation, Normalization
 from uppertail.networks.perceptrons import PerceptronNetwork
 from uppertail.networks.twin import UNITS
 from uppertail.training.player import Player
@@ -73,14 +72,12 @@ def table_of(player: Player, program: Program) -> tuple[Any, tuple[Any, Any]] | 
 @functools.singledispatch
 def mean_of(network: Any, family: Any, program: Program) -> Any:
     """The mean returns [actions, n, 1] of a network."""
-    return _mean(family, outputs_of(network, program))
+    return expected(family, outputs_of(network, program))
 
 
 @mean_of.register
 def _(network: TwinNetwork, family: Any, program: Program) -> Any:
-    if not isinstance(family, Gaussian | PointMass):
-        raise InputError(f"The lower of two {type(family).__name__} returns cannot be exported: {NEEDED}.")
-    return functools.reduce(np.minimum, (_mean(family, outputs) for outputs in critics_of(network, program)))
+    return lowest(family, [*critics_of(network, program)])
 
 
 @mean_of.register
@@ -93,7 +90,7 @@ def _(network: EnsembleNetwork, family: Any, program: Program) -> Any:
             perceptrons(network, seen, *jax.tree.map(lambda leaf: leaf[:, member], arrays))
             for seen, (arrays, _) in zip(features, pairs, strict=True)
         )
-        return _mean(family, own + prior * network.prior_scale)
+        return expected(family, own + prior * network.prior_scale)
 
     return functools.reduce(np.add, map(of_member, range(network.members))) / float(network.members)
 
@@ -101,52 +98,8 @@ def _(network: EnsembleNetwork, family: Any, program: Program) -> Any:
 @mean_of.register
 def _(network: MixedNetwork, family: Any, program: Program) -> Any:
     known, start = mean_of(network.learned, family, program), float(family.mean(network.unknown.start(family)))
-    return known + share_of(network.unknown, program) * (start - known)
-
-
-@functools.singledispatch
-def share_of(unknown: Any, _program: Program) -> Any:
-    """The share of the wide start [actions, n, 1] that is left."""
-    raise InputError(f"The evidence {type(unknown).__name__} cannot be exported: {NEEDED}.")
-
-
-@share_of.register
-def _(unknown: KernelEvidence, program: Program) -> Any:
-    stored = min(int(unknown.added), unknown.capacity)
-    per_unit = np.asarray(unknown.per_unit)
-    places, taken = np.asarray(unknown.places)[:stored] * per_unit, np.asarray(unknown.taken)[:stored].T[..., None]
-    here = program.seen * per_unit
-    distance = here @ (-2 * places.T) + np.square(places).sum(axis=1) + (here * here).total(per_unit.size)
-    counts = np.exp(np.maximum(distance, 0.0) * np.float32(-1.0)) @ taken
-    share = float(unknown.prior_count) / (counts + float(unknown.prior_count))
-    if not unknown.sizes:
-        return share
-    parts = np.nonzero(parts_of_actions(unknown.sizes))[1].reshape(-1, len(unknown.sizes))
-    return functools.reduce(np.maximum, (program.add("rows", share, each) for each in parts.T))
-
-
-@functools.singledispatch
-def features_of(encoding: Any, _encoder: Any, _program: Program) -> Any:
-    """The features [n, features] of the observations."""
-    raise InputError(f"Observations encoded by {type(encoding).__name__} cannot be exported: {NEEDED}.")
-
-
-@features_of.register
-def _(encoding: Vector, encoder: Any, program: Program) -> Any:
-    zero = np.asarray(encoding.scaled(encoder, jnp.zeros(encoding.num_features)))
-    slope = np.asarray(encoding.scaled(encoder, jnp.ones(encoding.num_features))) - zero
-    return program.seen * slope + zero
-
-
-@features_of.register
-def _(encoding: Standardized, encoder: Any, program: Program) -> Any:
-    return program.seen * np.asarray(encoding.per_unit(encoder))
-
-
-@features_of.register
-def _(encoding: RandomFeatures, encoder: Any, program: Program) -> Any:
-    scaled = features_of(encoding.vector, encoder.bounds, program)
-    return np.cos(scaled @ encoder.frequencies + encoder.phases) * math.sqrt(2 / encoding.count)
+    share = share_of(network.unknown, program)
+    return known * (1.0 - share) + share * start  # exactly the start where nothing is known: all actions are equal
 
 
 @functools.singledispatch
@@ -163,10 +116,9 @@ def _(network: PerActionNetwork, program: Program) -> Any:
 
 def perceptrons(network: PerceptronNetwork, value: Any, weights: Sequence[Any], biases: Sequence[Any]) -> Any:
     """The outputs [actions, n, outputs] of one perceptron for each action, of the features of a network."""
-    units = network.units
     for layer, weight in enumerate(weights):
         if layer:
-            value = ACTIVATIONS[units.activation](NORMALIZATIONS[units.normalization](value, weight.shape[1]))
+            value = units_of(network.units, value, weight.shape[1])
         value = value @ (weight if layer else weight * network.encoding.gain)
         if biases:
             value = value + biases[layer][:, None]
@@ -178,59 +130,11 @@ def critics_of(network: TwinNetwork, program: Program) -> Iterator[Any]:
     features = features_of(network.encoding, network.encoder, program)
     for critic in range(network.heads.shape[0]):
         value = features
-        for weights, biases in zip(network.weights, network.biases, strict=True):
-            value = value @ weights[critic] + biases[critic]
-            value = ACTIVATIONS[UNITS.activation](NORMALIZATIONS[UNITS.normalization](value, weights.shape[-1]))
+        for layer, (weights, biases) in enumerate(zip(network.weights, network.biases, strict=True)):
+            factor = 1.0 if layer else network.encoding.gain
+            value = units_of(UNITS, value @ (weights[critic] * factor) + biases[critic], weights.shape[-1])
         heads, offsets = np.moveaxis(np.asarray(network.heads[critic]), 1, 0), np.asarray(network.offsets[critic])
         if network.sizes:  # outputs of an action are means, which are linear in the heads
             parts = mean_of_parts(network.sizes)
             heads, offsets = np.tensordot(parts, heads, 1), parts @ offsets
         yield value @ heads + offsets[:, None]
-
-
-def _rms(x: Any, count: int) -> Any:
-    return x / np.sqrt((x * x).total(count) / float(count) + TINY)
-
-
-ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
-    "elu": lambda x: np.maximum(x, 0.0) + (np.exp(np.minimum(x, 0.0)) - 1.0),
-    "relu": lambda x: np.maximum(x, 0.0),
-    "tanh": np.tanh,
-    "silu": lambda x: x * 0.5 * (np.tanh(x * 0.5) + 1.0),  # x / (1 + exp(-x)), but it does not overflow
-}
-NORMALIZATIONS: dict[Normalization, Callable[[Any, int], Any]] = {
-    "none": lambda x, count: x,
-    "layer": lambda x, count: _rms(x - x.total(count) / float(count), count),
-    "rms": _rms,
-}
-
-
-def _mean(family: Any, outputs: Any) -> Any:
-    """The mean return [actions, n, 1]: linear in the outputs, or the mean of weighted points."""
-    mean = jax.vmap(lambda each: family.mean(family.from_outputs(each)))
-    zero = mean(jnp.zeros((1, family.num_outputs)))
-    slopes = (mean(jnp.eye(family.num_outputs)) - zero)[:, None]
-    draws = np.random.default_rng(0).normal(size=(100, family.num_outputs))
-    if np.allclose(mean(draws), (draws @ slopes)[:, 0] + zero, rtol=1e-4, atol=1e-4 * float(np.abs(slopes).max())):
-        return outputs @ slopes + zero
-    scores, points, count = points_of(family, outputs)
-    weights = np.exp(scores - scores.highest())
-    return (weights * points).total(count) / weights.total(count)
-
-
-@functools.singledispatch
-def points_of(family: Any, _outputs: Any) -> tuple[Any, Any, int]:
-    """The scores of a family's bins or components, their returns, and how many there are."""
-    raise InputError(f"The mean of {type(family).__name__} is not linear in a network's outputs, so it has no export.")
-
-
-@points_of.register
-def _(family: Categorical, outputs: Any) -> tuple[Any, Any, int]:
-    return outputs, family.centers, family.bins
-
-
-@points_of.register
-def _(family: GaussianMixture, outputs: Any) -> tuple[Any, Any, int]:
-    count, pick = family.components, np.eye(family.num_outputs)
-    means = outputs @ pick[:, count : 2 * count] + np.linspace(-family.spread, family.spread, count)
-    return outputs @ pick[:, :count], means * family.unit, count

@@ -139,6 +139,7 @@ class TableLearner(Learner):
     def init(self, key: PRNGKeyArray, observations: Array, num_actions: int) -> LearnerState:
         encoding, start, draws = self.agent.encoding, self.start, self.asked.draws
         states, pairs = encoding.num_features, encoding.num_features * num_actions
+        masks = jnp.zeros((states, num_actions), bool) if self.agent.has_masks else None
         network = TableReturns(
             values=jnp.broadcast_to(start, (states, num_actions, start.shape[0])),
             counts=jnp.zeros((states, num_actions)),
@@ -147,12 +148,12 @@ class TableLearner(Learner):
             replaced=jnp.zeros((), jnp.int32),
             encoder=encoding.init(key),
             encoding=encoding,
+            masks=masks,
         )
         possible = 2 * states * pairs  # each leads to a state, and ends there or not
         most = min(possible, max(self.outcomes_per_pair * pairs, SMALL))
         error_key = jax.random.fold_in(key, RENEW)
         errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
-        masks = jnp.zeros((states, num_actions), bool) if self.agent.has_masks else None
         outcomes, oldest = Outcomes.none(pairs, most), jnp.zeros((), jnp.int32)
         none, arrivals = jnp.zeros(()), jnp.zeros(states, jnp.int32)
         memory = TableMemory(outcomes, Novelty.none(states), none, none, errors, oldest, arrivals, masks)
@@ -200,7 +201,7 @@ class TableLearner(Learner):
         memory = renewed(jax.random.fold_in(key, RENEW), memory, again)
         before = Sweep(*tables, network.priors, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due, lost)
-        network = dataclasses.replace(network, counts=counts, replaced=outcomes.replaced, **swept.tables)
+        network = dataclasses.replace(network, counts=counts, replaced=outcomes.replaced, masks=masks, **swept.tables)
         memory = memory._replace(noise=swept.noise, change=swept.change)
         return LearnerState(network, memory), Metrics.of_sweeps(swept.change, swept.number)
 

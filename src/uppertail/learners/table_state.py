@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.novelty import Novelty
@@ -26,6 +26,7 @@ class TableReturns(EncodedNetwork):
     priors: Float[Array, "states actions"]  # lambda of the spread of each pair
     plans: Float[Array, "states actions draws"]  # values, in each draw from their posterior
     replaced: Int[Array, ""]  # outcomes that were given up for want of room
+    masks: ActionMask = None  # [states, actions]: what was allowed where a transition led; nothing where none did
 
     def outputs(self, observation: Array) -> Float[Array, "actions outputs"]:
         return self.values[self.encoding.index(self.encoder, observation)]
@@ -45,6 +46,9 @@ class TableReturns(EncodedNetwork):
             "may be wrong: use a larger --learner.outcomes_per_pair."
         )
 
+    def allowed(self, observation: Array) -> ActionMask:
+        return of_states(self.masks, self.encoding.index(self.encoder, observation))
+
     def drawn(self, observation: Array) -> Float[Array, "draws actions"] | None:
         return self.plans[self.encoding.index(self.encoder, observation)].T if self.plans.shape[-1] else None
 
@@ -59,14 +63,11 @@ class TableMemory(NamedTuple):
     errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors
     oldest: Int[Array, ""]  # the draw that is renewed next
     arrivals: Int[Array, " states"]  # transitions that led there, and did not terminate
-    masks: ActionMask = None  # [states, actions]: what was allowed where a transition led; nothing where none did
+    masks: ActionMask = None  # those of `TableReturns`
 
-    def allowed(self, states: Int[Array, "*batch"] | slice = slice(None)) -> ActionMask:
-        """Which actions are allowed in some states; all of them where that was never said, and nothing is backed up."""
-        if self.masks is None:
-            return None
-        mask = self.masks[states]
-        return mask | ~jnp.any(mask, axis=-1, keepdims=True)
+    def allowed(self, states: Int[Array, "*batch"]) -> ActionMask:
+        """Which actions are allowed in some states."""
+        return of_states(self.masks, states)
 
 
 class Sweep(NamedTuple):
@@ -93,3 +94,13 @@ class Sums(NamedTuple):
     mean: Float[Array, " lanes"]  # mean over transitions of the mean return
     squares: Float[Array, " lanes"]  # summed squared deviations from it
     plans: Float[Array, "lanes draws"]  # summed targets in each draw
+
+
+def of_states(
+    masks: Bool[Array, "states actions"] | None, places: Int[Array, "*places"]
+) -> Bool[Array, "*places actions"] | None:
+    """Which actions are allowed in some states; all of them where that was never said, and nothing is backed up."""
+    if masks is None:
+        return None
+    mask = masks[places]
+    return mask | ~jnp.any(mask, axis=-1, keepdims=True)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
+from uppertail.masks import ActionMask
 from uppertail.types import PyTree, Rescaling, Transition
 
 
@@ -64,6 +65,11 @@ class Network(eqx.Module):
 
     def evidence(self, observation: Array) -> Float[Array, " actions"] | None:
         """The share of the wide start that is left for each action, from 1 (never seen) to 0; None: not known."""
+        return None
+
+    def allowed(self, observation: Array) -> ActionMask:
+        """Which actions are allowed there, [actions], as far as the network keeps it; None: it does not."""
+        del observation
         return None
 
     def drawn(self, observation: Array) -> Float[Array, "draws actions"] | None:

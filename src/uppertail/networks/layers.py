@@ -160,16 +160,20 @@ class Convolutions(Torso):
 
 def patches(image: Float[Array, "rows columns channels"], stride: int) -> Float[Array, "places_down places_across _"]:
     """The 3x3 pixels that each place of a kernel sees; XLA's own convolution is slow inside of a compiled loop."""
-    places = [math.ceil(side / stride) for side in image.shape[:2]]
-    sizes = [(count - 1) * stride + SIDE for count in places]  # of the image with its padding
-    missing = [max(size - side, 0) for size, side in zip(sizes, image.shape[:2], strict=True)]
-    padded = jnp.pad(image, [*((count // 2, count - count // 2) for count in missing), (0, 0)])
-    ends = [size - SIDE + 1 for size in sizes]
+    sides = image.shape[:2]
+    padded = jnp.pad(image, [*(padding(side, stride) for side in sides), (0, 0)])
+    ends = [(math.ceil(side / stride) - 1) * stride + 1 for side in sides]
     shifted = [
         padded[down : down + ends[0] : stride, across : across + ends[1] : stride]
         for down, across in itertools.product(range(SIDE), repeat=2)
     ]
     return jnp.concatenate(shifted, axis=-1)
+
+
+def padding(side: int, stride: int) -> tuple[int, int]:
+    """How many zeros stand before and after a side of an image, so that kernels have a place for each `stride`."""
+    missing = max((math.ceil(side / stride) - 1) * stride + SIDE - side, 0)
+    return missing // 2, missing - missing // 2
 
 
 def usual_kernels(shape: tuple[int, int, int]) -> tuple[int, ...]:

@@ -40,6 +40,7 @@ KINDS = {
     **dict.fromkeys(("mean", "std"), ("f", "msna")),
     **dict.fromkeys(("visits", "last"), ("iu", "msna")),
     "evidence": ("f", "msna"),
+    "allowed": ("b", "msna"),
     "path": ("iu", "sp"),
     "table/next_state": ("iu", "sNao"),
     **dict.fromkeys(("table/reward", "table/probability", "table/reward_std"), ("f", "sNao")),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from uppertail.records.episodes import Episodes, Success, arrays_of, median_episode
 from uppertail.records.folder import DISTRIBUTIONS, EPISODES, SUMMARY, arrays_below, digest, write_arrays, write_json
@@ -189,6 +189,7 @@ class Distributions:
     plane: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     names: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)  # of actions, states and numbers
     evidence: Float[np.ndarray, "moments seeds states actions"] | None = None  # share of the wide start that is left
+    allowed: Bool[np.ndarray, "moments seeds states actions"] | None = None  # which actions; None: all, or not known
     path: Int[np.ndarray, "seeds places"] | None = None  # states of a greedy episode at the end; -1 beyond its end
 
     @property

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -113,6 +114,16 @@ class RunFolder:
         return f"{self.summary['distribution']['name']}, {self.summary['policy']['name']}"
 
     @property
+    def title(self) -> str:
+        """What its folder is called; that of a study's cell is written for file systems."""
+        return title_of(self.path.name) if self.is_cell else self.path.name
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is a study's."""
+        return self.path.parent.name == CELLS
+
+    @property
     def seeds(self) -> list[int]:
         first = self.summary["settings"]["seed"]
         return list(range(first, first + self.summary["seeds"]))
@@ -122,6 +133,11 @@ class RunFolder:
         """When its episodes are a success; those of earlier versions were judged one by one."""
         found = self.summary["success"]
         return Success() if found is None else Success(float(found["return"]), found.get("episodes", 1))
+
+
+def title_of(name: str) -> str:
+    """The name of a study's cell as a table shows it; lines break between options."""
+    return unquote(name).replace(",", ", ")
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunFolder]:

@@ -98,7 +98,8 @@ const Charts = (() => {
     const drawn = rows.map((row, r) => {
       const base = HEAD + ROW * (r + 1);
       const exact = row.exact.map(([v, p]) => `<rect class="exact" x="${x(v) - 3.5}" width="7" y="${base - tall * p}" height="${tall * p}"/>`).join("");
-      const each = actions.map((_, a) => {
+      const reach = (a) => row.of[a].upper - row.of[a].mean; // the narrowest on top
+      const each = actions.map((_, a) => a).sort((a, b) => reach(b) - reach(a) || 0).map((a) => {
         const { mean, upper, outline } = row.of[a];
         if (!Number.isFinite(mean)) return "";
         const curve = outline.length ? `M${x(outline[0][0]).toFixed(1)} ${base}` + outline.map(([v, h]) => `L${x(v).toFixed(1)} ${(base - tall * h).toFixed(1)}`).join("")

@@ -15,6 +15,7 @@ from uppertail.exact import exact_returns, optimal_policy
 from uppertail.masks import ActionMask
 from uppertail.policies import UCB, Decision, Thompson
 from uppertail.reports.maps import grid, pack, plane
+from uppertail.reports.opening import opening
 from uppertail.reports.seeds import Seed
 from uppertail.types import PyTree
 
@@ -24,10 +25,8 @@ DECISIONS = 400  # measure a policy's probabilities, whose standard error is 0.0
 MOST_EXACT, MOST_ATOMS = 2600, 24
 
 
-def detail(
-    seed: Seed, label: str, asked: list[int], room: int | None = None, success: int | None = None
-) -> dict[str, Any]:
-    """The data that the page needs about one seed, whose first success was in an episode, if it had one.
+def detail(seed: Seed, label: str, asked: list[int], room: int | None = None) -> dict[str, Any]:
+    """The data that the page needs about one seed.
 
     They are of the states that were asked for; else of all that there is room for, first those along the greedy path.
     """
@@ -42,7 +41,7 @@ def detail(
         "label": label,
         "step": recorded.step[:, seed.row].tolist(),
         "episode": recorded.episode[:, seed.row].tolist(),
-        "opens": seed.opening(success),
+        "opens": opening(seed, shown),
         "states": states,
         "names": [seed.state_name(state) for state in states],
         "rows": list(range(len(shown))),

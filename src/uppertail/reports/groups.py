@@ -72,11 +72,12 @@ def _group(runs: list[RunFolder], states: list[int]) -> Group:
 
 
 def _label(run: RunFolder, is_ambiguous: bool) -> str:
-    """What a run is called: its method and, if other runs have that, too, the name of its folder."""
-    name = run.path.name
+    """What a run is called: as a study names it; else its method and, if others have that, too, its folder's name."""
+    if run.is_cell and "=" not in run.title.partition(",")[0]:  # options are no name of its own
+        return run.title
     if not is_ambiguous:
         return run.method
-    return name if run.method in name else f"{run.method} ({name})"
+    return run.title if run.method in run.title else f"{run.method} ({run.title})"
 
 
 def environment_label(described: Mapping[str, Any]) -> str:
@@ -99,15 +100,15 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
     if states and recorded.of_states:
         highest = int(recorded.states.max())
         if wrong := [state for state in states if not 0 <= state <= highest]:
-            raise InputError(f"State {wrong[0]} is not among those recorded of {run.path.name}: use 0 to {highest}.")
-    solved, success = run.summary["solved_episode"], run.summary["first_success_episode"]
+            raise InputError(f"State {wrong[0]} is not among those recorded of {run.title}: use 0 to {highest}.")
+    solved = run.summary["solved_episode"]
     order = sorted(range(len(run.seeds)), key=lambda row: np.inf if solved[row] is None else solved[row])
     found = []
     for row in sorted(order[place] for place in np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))):
-        when = "not solved" if solved[row] is None else f"solved at {solved[row]:,}"
+        when = "not solved" if solved[row] is None else f"solved after {solved[row]:,} episodes"
         when = when if run.success.is_defined else "success is not defined"
         seed, title = Seed.of(run, recorded, row), f"{label}: seed {run.seeds[row]}, {when}"
-        found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS, success[row])})
+        found.append({"run": label, **detail(seed, title, states, MOST_DISTRIBUTIONS // MOST_DETAILS)})
     return found
 
 
@@ -160,7 +161,7 @@ def survival(method: int, seen: Times) -> dict[str, Any]:
 def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str, str]:
     """A row of the table of results, from what `times` returned."""
     first, solved = (median(seen[what]) if seen else (None, None, None) for what in (FIRST, SOLVED))
-    floor = run.summary.get("floor_episodes")
+    minimum = run.summary.get("floor_episodes")
     kept, greedy = (
         [value for value in run.summary[name] if value is not None] for name in ("kept", "final_greedy_return")
     )
@@ -168,9 +169,9 @@ def table_row(label: str, run: RunFolder, seen: Mapping[str, Times]) -> dict[str
         "method": label,
         "seeds solved": f"{int(seen[SOLVED].happened.sum())} of {len(run.episodes)}" if seen else NOTHING,
         "first success": _episodes(first) if seen else NOTHING,
-        "times the floor": f"{first[0] / floor:.2f}" if first[0] is not None and floor else NOTHING,
-        "solved at": _episodes(solved) if seen else NOTHING,
-        "kept, worst seed": f"{math.floor(1000 * min(kept)) / 10:g}%" if kept else NOTHING,
+        "solved after": _episodes(solved) if seen else NOTHING,
+        "times minimum": f"{first[0] / minimum:.2f}" if first[0] is not None and minimum else NOTHING,
+        "stays solved": f"{math.floor(1000 * min(kept)) / 10:g}%" if kept else NOTHING,
         "greedy return": f"{np.mean(greedy):.3g}" if greedy else NOTHING,
     }
 

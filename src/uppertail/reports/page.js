@@ -10,7 +10,7 @@
       Object.assign(this, { element, group, shown: [], place: 0, times: [0], timer: null, window: [group.first, group.last] });
       this.panels = role(element, "panels");
       need(element, { explore: group.data.explore.length, details: group.details.length, first: group.data.first.length,
-        kept: group.data.kept.length, "nothing-recorded": !group.details.length, several: group.details.length > 1 });
+        bands: group.data.curves.some(({ band }) => band), kept: group.data.kept.length, "nothing-recorded": !group.details.length, several: group.details.length > 1 });
       this.controls();
       if (group.details.length) this.compare();
       this.curves();

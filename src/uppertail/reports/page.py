@@ -14,8 +14,8 @@ from uppertail.records import RunFolder
 from uppertail.reports.groups import NOTHING, Group
 
 COLUMNS = {
-    "times the floor": "<em>Floor</em>: when an agent that forgets nothing first succeeds, on average.",
-    "kept, worst seed": "<em>Kept</em>: successes after it was solved.",
+    "times minimum": "<em>Times minimum</em>: the first success, in multiples of what perfect memory needs on average.",
+    "stays solved": "<em>Stays solved</em>: the share of successes after a seed was solved, for the worst seed.",
 }
 """What a column of the table means, where its name alone does not say it."""
 
@@ -72,8 +72,9 @@ def _provenance(label: str, run: RunFolder) -> str:
     )
     again = f"uppertail train --config {run.path.name}/config.yaml --out NEW"
     times = f"{summary['wall_seconds']:,.0f} s, {summary['compile_seconds']:,.0f} s of it compiling"
+    name = label if label == run.title else f"{label} ({run.title})"
     return (
-        f"<details><summary>{html.escape(label)} ({html.escape(run.path.name)}): {times}</summary>"
+        f"<details><summary>{html.escape(name)}: {times}</summary>"
         f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {len(run.episodes)} seeds, "
         f"from {run.seeds[0]} to {run.seeds[-1]}. The command that makes it again:</p>"
         f"<pre>{html.escape(again)}</pre><pre>{html.escape(settings)}</pre></details>"

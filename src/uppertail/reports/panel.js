@@ -26,7 +26,8 @@ const Panel = (() => {
       if (same.length) Object.assign(this, { own: same, state: same[0] });
       this.rows = [...this.own];
       section.panels.append(element);
-      need(element, { grid: detail.grid, plane: detail.plane, evidence: detail.plane?.arrays.evidence, data: detail.visits, left: detail.left, policies: detail.policies });
+      need(element, { grid: detail.grid, plane: detail.plane, evidence: detail.plane?.arrays.evidence, data: detail.visits, left: detail.left, policies: detail.policies,
+        exact: detail.exact.length, heights: detail.height });
       role(element, "title").textContent = detail.label;
       legend(role(element, "legend"), detail.actions);
       role(element, "state").replaceChildren(...detail.states.map((_, s) => new Option(detail.names[s], s)));

@@ -65,6 +65,8 @@ class Seed:
     @functools.cached_property
     def allowed(self) -> Bool[np.ndarray, "moments states actions"] | None:
         """Which actions are allowed; None: all are, or it is not known."""
+        if self.recorded.allowed is not None:
+            return self.recorded.allowed[:, self.row]
         mask = self.recorded.table.get("action_mask")
         return None if mask is None else mask[self.row][np.maximum(self.recorded.states[:, self.row], 0)]
 
@@ -102,8 +104,9 @@ class Seed:
 
     def start(self, moment: int) -> int:
         """The state in which an episode begins, if that is known and recorded; else the first recorded one."""
-        at = self.at(moment)
-        start = 0 if self.table is None else int(self.table.start_state[0])
+        at, path = self.at(moment), self.recorded.path
+        known = 0 if self.table is None else int(self.table.start_state[0])
+        start = known if path is None else int(path[self.row, 0])
         return start if start in at else next(iter(at), 0)
 
     def path(self, moment: int = -1) -> list[int]:
@@ -151,24 +154,6 @@ class Seed:
         if self.recorded.rows > 1:
             return f"row {state // self.columns}, col {state % self.columns}"
         return f"state {state}"
-
-    def opening(self, success: int | None) -> int:
-        """The moment at which a page opens.
-
-        It is the one at which widths along a recorded path differ most; else the one nearest to the episode of the
-        first success; without one, that of the distributions' widest change.
-        """
-        if self.recorded.path is not None and len(path := self.path()) > 1:
-            places = self.places(path)
-            best = np.where(places < 0, np.nan, self.std.max(axis=2)[np.arange(len(places))[:, None], places])
-            return int(np.argmax(np.nan_to_num(np.nanstd(best, axis=1))))
-        if success is not None:
-            return int(np.argmin(np.abs(self.recorded.episode[:, self.row] - success)))
-        recorded = self.recorded
-        arrays = [recorded.plane["std"][:, self.row]] if recorded.plane else [self.mean, self.std]
-        finite = [np.nan_to_num(each, posinf=0, neginf=0) for each in arrays]
-        change = sum(np.abs(np.diff(each, axis=0)).mean(axis=(1, 2)) for each in finite)
-        return int(np.argmax(change)) + 1 if len(self.recorded.step) > 1 else 0
 
     def places(self, states: list[int]) -> Int[np.ndarray, "moments states"]:
         """The position of each state among those recorded at each moment; -1: it is not there."""

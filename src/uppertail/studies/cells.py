@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 ENVIRONMENT, SEEDS = "env", ("seed", "seeds")
 WITHOUT_EFFECT = ("checkpoint_every", "logger", "record", "record_over")  # options that do not change a run's results
@@ -92,8 +92,3 @@ def name_of(varying: Mapping[str, Any]) -> str:
     plain = quote(",".join(f"{option}={text(value)}" for option, value in varying.items()), safe=",=+")
     name = plain.lstrip(".")[:LONGEST]
     return name if name == plain else f"{name}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"
-
-
-def title_of(name: str) -> str:
-    """A cell's name as a table shows it; lines break between options."""
-    return unquote(name).replace(",", ", ")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Shaped, UInt8
+from jaxtyping import Array, Bool, Int, Shaped, UInt8
 
 from uppertail.agent import Agent
 from uppertail.compiling import jitted
@@ -30,22 +30,23 @@ class Along(NamedTuple):
     observations: Shaped[np.ndarray, "count *shape"]
     names: tuple[str, ...]
     path: Int[np.ndarray, "seeds places"]  # which of them each seed's has, in order; -1 beyond its end
+    masks: Bool[np.ndarray, "count actions"] | None  # which actions are allowed there; None: all
 
     @classmethod
-    def of(cls, episodes: Sequence[Sequence[Any]], array: Callable[[Any], np.ndarray]) -> Self:
-        """Those of an episode of each seed; `array` reads an observation."""
-        found, path = dict[bytes, tuple[np.ndarray, str]](), np.full((len(episodes), SHOWN), -1)
+    def of(cls, episodes: Sequence[Sequence[tuple[Any, Any]]], array: Callable[[Any], np.ndarray]) -> Self:
+        """Those of an episode of each seed, each with its mask; `array` reads an observation."""
+        found, path = dict[bytes, tuple[np.ndarray, str, Any]](), np.full((len(episodes), SHOWN), -1)
         for seed, episode in enumerate(episodes):
-            here = {(seen := array(each)).tobytes(): (seen, in_words(each)) for each in episode}
+            here = {(seen := array(each)).tobytes(): (seen, in_words(each), mask) for each, mask in episode}
             steps = {name: step for step, name in enumerate(here)}
             chosen = [[*here][place] for place in np.unique(np.linspace(0, len(here) - 1, SHOWN).round().astype(int))]
             for place, name in enumerate(chosen):
                 if name in found or len(found) < MOST_SHOWN:
-                    seen, words = here[name]
-                    found.setdefault(name, (seen, words or f"observation {steps[name] + 1} of its path"))
+                    seen, words, mask = here[name]
+                    found.setdefault(name, (seen, words or f"observation {steps[name] + 1} of its path", mask))
                     path[seed, place] = [*found].index(name)
-        observations, names = zip(*found.values(), strict=True)
-        return cls(np.stack(observations), names, path)
+        observations, names, masks = zip(*found.values(), strict=True)
+        return cls(np.stack(observations), names, path, None if masks[0] is None else np.stack(masks))
 
     def given_by(self, agent: Agent, networks: Network) -> dict[str, np.ndarray]:
         """What networks of all seeds give there, [seeds, count, ...]."""
@@ -59,9 +60,9 @@ def given(agent: Agent, network: Network, observations: Shaped[Array, "count *sh
     spreads = jax.vmap(lambda each: spread(agent.family, each))(z)
     leaves, _ = jax.tree_util.tree_flatten_with_path(z)
     parameters = {f"z/{jax.tree_util.keystr(path, simple=True, separator='/')}": leaf for path, leaf in leaves}
-    evidence = jax.vmap(network.evidence)(observations)
-    left = {} if evidence is None else {"evidence": evidence}
-    return {"mean": spreads.mean, "std": spreads.total, **left, **parameters}
+    kept = {"evidence": jax.vmap(network.evidence)(observations), "allowed": jax.vmap(network.allowed)(observations)}
+    known = {name: each for name, each in kept.items() if each is not None}
+    return {"mean": spreads.mean, "std": spreads.total, **known, **parameters}
 
 
 def in_words(observation: Any) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,10 +45,24 @@ class Earlier:
             "makes one at its end, too."
         )
 
-    @property
-    def plan(self) -> Plan | None:
-        """What was chosen for it, so that its parts are chosen again."""
-        return self.header.plan
+    def begun(self, make: Callable[[Plan | None], Run]) -> tuple[Run, LearnerState]:
+        """A run that chooses what this one chose, and what it starts from; InputError if the two do not go together.
+
+        `make` makes a run with an earlier plan, or, without one, a run that chooses anew.
+        """
+        try:
+            run = make(self.header.plan)
+        except InputError as error:
+            make(None).close()  # else the fault is another one
+            raise InputError(
+                f"init is {self.folder}, but what its run chose does not fit here, where observations are others "
+                f"({error})"
+            ) from error
+        try:
+            return run, self.learned(run)
+        except InputError:
+            run.close()
+            raise
 
     def learned(self, run: Run) -> LearnerState:
         """What its first seeds learned, for those of a run that has not begun; InputError if that does not fit.
@@ -57,7 +72,8 @@ class Earlier:
         asked: dict[str, Any] = json.loads(json.dumps(run.asked()))
         parts = [tuple({name: of.get(name)} for of in (self.header.asked, asked)) for name in SAME]
         seeds, wanted = self.header.asked["settings"]["seeds"], run.settings.seeds
-        if different := [text for was, now in parts for text, _ in checkpoint.differences(was, now)]:
+        different = [text for was, now in parts for text, _ in checkpoint.differences(was, now)]
+        if any(each.startswith(SAME) for each in different):
             raise InputError(f"init is {self.folder}, whose run was made with {different[0]}: use the same here.")
         had, left_out = counted(seeds, "seed"), seeds - wanted
         if seeds < wanted:
@@ -67,10 +83,14 @@ class Earlier:
             left = f"the last {left_out} of them are" if left_out > 1 else "the last of them is"
             run.notes.append(f"init is {self.folder}, whose run had {had}: {left} left out here.")
         arrays = {name: each[:wanted] for name, each in arrays_below(f"{RUN}learned/", self.arrays).items()}
+        made = f"was made with {different[0]}" if different else ""
         try:
-            return checkpoint.from_named(run.driver.template.learned, arrays)
+            learned = checkpoint.from_named(run.driver.template.learned, arrays)
         except UnusableCheckpointError as error:
             raise InputError(
-                f"init is {self.folder}, whose run had other observations or actions, or stored other numbers of "
-                "transitions: what it learned does not fit here."
+                f"init is {self.folder}, whose run had other observations or actions, or "
+                f"{made or 'stored other numbers of transitions'}: what it learned does not fit here."
             ) from error
+        if made:
+            raise InputError(f"init is {self.folder}, whose run {made}: use the same here.")
+        return learned

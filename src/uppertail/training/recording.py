@@ -215,6 +215,8 @@ class Recorder:
             arrays |= {name: np.stack([each[name] for each in found]) for name in found[0]}
             arrays["states"] = np.broadcast_to(np.arange(len(along.names)), arrays["mean"].shape[:3])
             arrays["path"], names = along.path, along.names
+            if along.masks is not None:
+                arrays["allowed"] = np.broadcast_to(along.masks, arrays["mean"].shape)
         ends = size * -(-np.asarray(env_steps) // size)
         if "last" in arrays:
             arrays["last"] = builder.repeats * arrays["last"]

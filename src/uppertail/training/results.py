@@ -27,6 +27,8 @@ USES = {
     "predict": "act(observation)",
     "save": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), whose same call goes on from there, or "
     "`uppertail train`, whose folder `ut.load`, `uppertail evaluate` and `uppertail export` read",
+    "load": "ut.load(folder), of a folder that `uppertail train` wrote",
+    "export": "`uppertail export` on the folder of a run that `uppertail train` wrote",
     "learn": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), and the same call with more steps",
     "evaluate": "record.greedy_returns, or `uppertail evaluate` on the folder of a run",
 }

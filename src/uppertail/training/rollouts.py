@@ -306,7 +306,7 @@ def play_episodes(
             actions, memory = act(np.full(count, step, np.int32), observations, memory, begins, masks_of(hosts))
             actions, step = np.asarray(actions), step + 1
             for row, host in enumerate(hosts):
-                where = f"The environment of seed {seeds[row]}, in an episode with its learned network,"
+                where = f"The environment of seed {seeds[row]}, in an episode by what it learned,"
                 now = step_host(host, actions[row], lambda w=where: w)
                 on = np.flatnonzero(now.real & (played[row] < quota))
                 returns[row, played[row, on], on] += now.reward[on]

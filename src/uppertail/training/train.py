@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import threadpoolctl
 
+from uppertail.defaults import Plan
 from uppertail.distributions import ReturnDistribution
 from uppertail.environments import EnvironmentBuilder, builder_of
 from uppertail.errors import InputError, nearest
@@ -44,7 +45,10 @@ PAUSE = 0.2  # the fewest seconds between two lines in a notebook
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
-OF_PYTHON = dict.fromkeys(("callback", "callbacks"), "on_chunk")
+OF_PYTHON = {
+    **dict.fromkeys(("callback", "callbacks", "track", "log", "logger"), "on_chunk"),
+    **dict.fromkeys(("exp_name", "run_name", "output_dir", "save_path", "log_dir", "out"), "checkpoints"),
+}
 """Names that other libraries give to what only Python has."""
 
 
@@ -118,9 +122,12 @@ def train(
     # numbers have 32 bits, as in all results of this project, also where a program has asked JAX for 64
     with jax.enable_x64(False), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked:
         earlier = None if init is None else Earlier.read(require_type("init", init, Path | str))
-        before = (checkpoints and checkpoints.plan()) or (earlier and earlier.plan)
-        run = Run(builder, method, settings, before, record, record_over)
-        learned = earlier and earlier.learned(run)
+        before = checkpoints and checkpoints.plan()
+
+        def made(plan: Plan | None) -> Run:
+            return Run(builder, method, settings, before or plan, record, record_over)
+
+        run, learned = earlier.begun(made) if earlier else (made(None), None)
         for note in run.notes:
             warnings.warn(note, stacklevel=2)
         if checkpoints is not None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
-from jaxtyping import Int, PRNGKeyArray
+from jaxtyping import Bool, Int, PRNGKeyArray
 
 from uppertail.encodings import TEXT_PLACES, HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
 from uppertail.environments.actions import Actions
@@ -35,6 +35,9 @@ from uppertail.environments.interface import Interface
 from uppertail.environments.packages import PackageBuilder, call, described
 from uppertail.environments.spaces import Reading
 from uppertail.errors import InputError
+
+Seen = tuple[Any, Bool[np.ndarray, " actions"] | None]
+"""An observation, and which actions are allowed there; None: all are."""
 
 SHOWN = 4  # numbers that a note names
 THRESHOLD_EPISODES = 100  # over which Gymnasium's `reward_threshold` is a mean
@@ -132,8 +135,8 @@ class GymnasiumBuilder(PackageBuilder):
         finally:
             close_quietly(env)
 
-    def seen_along(self, seed: int, choose: Callable[[Any, Any], int], least: int, most: int) -> list[Any]:
-        """The first observations of the first episodes of this run's evaluation, as the environment gives them.
+    def seen_along(self, seed: int, choose: Callable[[Any, Any], int], least: int, most: int) -> list[Seen]:
+        """The first observations and masks of the first episodes of this run's evaluation.
 
         Args:
             seed: of the run.
@@ -141,7 +144,7 @@ class GymnasiumBuilder(PackageBuilder):
             least: how many observations; where the episode has fewer, those of the next ones follow.
             most: how many observations, at most.
         """
-        found, fixed = list[Any](), self.seed_of_resets(EVALUATION + seed)
+        found, fixed = list[Seen](), self.seed_of_resets(EVALUATION + seed)
         with contextlib.closing(self.make()) as env:
             for number in range(least):
                 if len(found) < least:
@@ -149,12 +152,13 @@ class GymnasiumBuilder(PackageBuilder):
                     found += itertools.islice(self._episode(env, begin, choose), most - len(found))
         return found
 
-    def _episode(self, env: Any, seed: int | None, choose: Callable[[Any, Any], int]) -> Iterator[Any]:
-        """The observations of an episode in which actions are chosen so; the last one is not among them."""
+    def _episode(self, env: Any, seed: int | None, choose: Callable[[Any, Any], int]) -> Iterator[Seen]:
+        """The observations and masks of an episode in which actions are chosen so; the last one is not among them."""
         (observation, info), over = env.reset(seed=seed), False
         while not over:
-            yield copy.deepcopy(observation)  # many environments reuse their arrays
-            action = choose(observation, mask_of(info, self.num_actions)) + int(env.action_space.start)
+            mask = mask_of(info, self.num_actions)
+            yield copy.deepcopy(observation), mask  # many environments reuse their arrays
+            action = choose(observation, mask) + int(env.action_space.start)
             for _ in range(self.repeats):
                 observation, _, *ends, info = env.step(action)
                 if over := any(ends):
