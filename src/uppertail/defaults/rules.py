@@ -57,6 +57,10 @@ FLAT = (
     "{} {} read as plain numbers, each pixel by itself, since only an image that stands alone is learned as one: show "
     "it alone (--env.wrappers), or places in it as numbers."
 )
+SINGLE = (
+    "Each move can be undone by another action, so each step is a decision: several would pass places by. If goals are "
+    "wide, --env.action_repeat {} learns sooner."
+)
 HIDDEN = (
     " Nothing shows the time that is left: if what is best depends on it, show it, as gymnasium.wrappers."
     "TimeAwareObservation does."
@@ -321,7 +325,8 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     steps = facts.steps_of_an_action(draft.left_out)
     if steps == 1 and facts.has_step_back(draft.left_out):
-        return Choice(1, "each move can be undone by another action, and several steps would pass places by", True)
+        why = "each move can be undone by another action, and several steps would pass places by"
+        return Choice(1, why, True, SINGLE.format(LONGEST))
     return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
 
 
