@@ -264,8 +264,9 @@ def test_where_nothing_is_carried_on_a_decision_moves_little() -> None:
         ut.FromGymnasium(lambda size=size: gymnasium.wrappers.TimeLimit(Plane(size=size), 150)) for size in (0.05, 0.02)
     )
     assert steps_of_an_action(random_steps(fine, observed=True)) > 1
-    plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
-    assert plan.entries["env.action_repeat"].value == 1
+    run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
+    assert run.plan.entries["env.action_repeat"].value == 1
+    assert any("If goals are wide, --env.action_repeat 4 learns sooner." in note for note in run.notes)
     assert not any(has_step_back(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
 
 
