@@ -131,7 +131,8 @@ def print_table(rows: Sequence[Mapping[str, str]], title: str | None = None, tex
         table.add_column(heading, justify=justify, no_wrap=not is_text, overflow="fold", vertical="bottom")
     if needed > console.width:
         names = {heading: " ".join(heading.split()) for heading in rows[0]}
-        listed = ("\n".join(f"{names[each]}: {row[each]}".removeprefix(": ") for each in row) for row in rows)
+        filled = ({names[each]: text for each, text in row.items() if text} for row in rows)
+        listed = ("\n".join(f"{name}: {text}".removeprefix(": ") for name, text in row.items()) for row in filled)
         console.print("\n\n".join(listed), highlight=False, markup=False)
         return
     for row in rows:

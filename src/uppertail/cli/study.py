@@ -18,6 +18,7 @@ from uppertail.cli.options import Values
 from uppertail.cli.study_tables import show_cells, show_comparison, show_trials
 from uppertail.cli.train import begin, parse_request
 from uppertail.errors import InputError
+from uppertail.records.run_folder import title_of
 from uppertail.studies import pool
 from uppertail.studies.cells import Cell, Outcome, differences, key
 from uppertail.studies.comparison import compare, labels, select_runs
@@ -112,11 +113,12 @@ def _check(cells: Sequence[Cell], folder: StudyFolder) -> dict[str, dict[str, An
             asked = parse_request(cell.arguments)
             asked.check(place)
         except InputError as error:
-            raise InputError(f"In the cell {cell.name}: {error}") from error
+            raise InputError(f"In the cell {title_of(cell.name)}: {error}") from error
         settings = effective(yaml.safe_load(asked.config))
         same = names.setdefault(key(settings), cell.name)
         if same != cell.name:
-            raise InputError(f"The cells {same} and {cell.name} have the same settings: leave one of them out.")
+            both = f"{title_of(same)} and {title_of(cell.name)}"
+            raise InputError(f"The cells {both} have the same settings: leave one of them out.")
         found[cell.name] = settings
         saved = settings_of(place)
         if other := None if saved is None else next(differences(saved, settings), None):
@@ -129,7 +131,7 @@ def _try(cell: Cell) -> None:
     try:
         parse_request(cell.arguments).begun()[0].close()
     except InputError as error:
-        raise InputError(f"In the cell {cell.name}: {error}") from error
+        raise InputError(f"In the cell {title_of(cell.name)}: {error}") from error
 
 
 def _run(config: Values, definition: Definition, folder: StudyFolder, workers: int) -> None:

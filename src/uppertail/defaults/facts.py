@@ -36,9 +36,9 @@ CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuff
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
 UNDONE = 0.1  # of a change, at most, is left where it is undone, and in as few steps of a switch more may be left
-OFTEN = 10  # times, at least, that an action followed another one
+OFTEN = 5  # times, at least, that an action followed another one
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
-STOPPED = 0.3  # the same, at most, where what it controls stops at once, so that no place between is reached
+STOPPED = 0.3  # the same, at most, where what it controls stops at once: places between are then never reached
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
 
@@ -137,6 +137,10 @@ class Facts:
     def has_switch(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether an action undoes what it did when it is taken again."""
         return any(has_switch(steps, left_out) for steps in self.by_number)
+
+    def has_step_back(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether another action undoes each that moves anything."""
+        return any(has_step_back(steps, left_out) for steps in self.by_number)
 
     @property
     def by_number(self) -> list[Steps]:
@@ -333,7 +337,7 @@ def told_by_past(steps: Steps) -> Told | None:
 def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     """How many steps move what actions control by about `MOVED` standard deviations, at most `LONGEST`.
 
-    Where an action undoes all that another one did, and they would move it by more than `STOPPED`, it is one step.
+    Where another action undoes each, and they would move it by more than `STOPPED`, it is one step.
 
     If steps change little, the actions of one state differ by less than the error of a fit, and values have to pass
     through many states. What no action changes, such as noise, clocks and constants of an episode, does not count: the
@@ -392,19 +396,28 @@ def has_switch(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
 
 
 def has_step_back(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
-    """Whether an action undoes all that another one did: where nothing is carried on, there is no momentum.
+    """Whether another action undoes all that an action did, for each action that moves anything: nothing is carried on.
 
-    Half of its steps are enough, since a wall is in the way of others.
+    Half of the cases are enough, since a wall is in the way of others. What numbers change by in the mean does not
+    count: a clock goes on.
     """
     here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
-    change, action = (after - here) / np.maximum(here.std(axis=0), np.finfo(float).tiny), np.asarray(steps.action)
+    varies, action = here.std(axis=0) > 0, np.asarray(steps.action)
+    change = (after - here)[:, varies] / here.std(axis=0)[varies]
     follows = np.ones(len(action) - 1, bool)
     follows[steps.ends[steps.ends < len(follows)]] = False
+    if not follows.any():
+        return False
+    change = change - change[:-1][follows].mean(axis=0)
     moved, left = np.linalg.norm(change[:-1], axis=1), np.linalg.norm(change[:-1] + change[1:], axis=1)
-    rows = np.flatnonzero(follows & (moved > 0) & (action[:-1] != action[1:]))
-    _, pair = np.unique(np.stack([action[rows], action[rows + 1]]), axis=1, return_inverse=True)
-    count, undone = np.bincount(pair), np.bincount(pair, left[rows] <= UNDONE * moved[rows])
-    return bool(np.any((count >= OFTEN) & (2 * undone >= count)))
+    typical = {
+        each: float(np.median(moved[follows & (action[:-1] == each)])) for each in np.unique(action[:-1][follows])
+    }
+    movers = {each for each, size in typical.items() if size > UNDONE * max(typical.values())}
+    rows = np.flatnonzero(follows & (moved > UNDONE * max(typical.values())) & (action[:-1] != action[1:]))
+    pairs, pair = np.unique(np.stack([action[rows], action[rows + 1]]), axis=1, return_inverse=True)
+    count, undone = np.bincount(pair.ravel()), np.bincount(pair.ravel(), left[rows] <= UNDONE * moved[rows])
+    return bool(movers) and movers <= {*pairs[0, (count >= OFTEN) & (2 * undone >= count)]}
 
 
 def _told(

@@ -57,6 +57,10 @@ FLAT = (
     "{} {} read as plain numbers, each pixel by itself, since only an image that stands alone is learned as one: show "
     "it alone (--env.wrappers), or places in it as numbers."
 )
+SINGLE = (
+    "Each move can be undone by another action, so each step is a decision: several would pass places by. If goals are "
+    "wide, --env.action_repeat {} learns sooner."
+)
 HIDDEN = (
     " Nothing shows the time that is left: if what is best depends on it, show it, as gymnasium.wrappers."
     "TimeAwareObservation does."
@@ -320,8 +324,10 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     steps = facts.steps_of_an_action(draft.left_out)
-    rule = f"so many steps move what actions control by {MOVED} of its standard deviation"
-    return Choice(steps, f"{rule}; one, where it stops at once and would move by more than {STOPPED}", True)
+    if steps == 1 and facts.has_step_back(draft.left_out):
+        why = "each move can be undone by another action, and several steps would pass places by"
+        return Choice(1, why, True, SINGLE.format(LONGEST))
+    return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
 
 
 def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
@@ -492,8 +498,8 @@ RULES = (
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
         "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
-        "taken again; also where an action undoes all that another one did, so that nothing is carried on, if so many "
-        f"steps would change it by more than {STOPPED:g}",
+        "taken again; also where another action undoes each that moves anything, so that nothing is carried on, if so "
+        f"many steps would change it by more than {STOPPED:g}",
         f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
         "[48](decisions/0048-what-stops-at-once.md); "

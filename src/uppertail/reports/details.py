@@ -55,7 +55,8 @@ def detail(seed: Seed, label: str, asked: list[int], room: int | None = None) ->
     if seed.family is not None and seed.family.has_density:
         document |= densities(seed, taken)
     if recorded.evidence is not None:
-        document["left"] = pack(recorded.evidence[:, seed.row][taken], np.float32)
+        left, allowed = recorded.evidence[:, seed.row], seed.allowed
+        document["left"] = pack((left if allowed is None else np.where(allowed, left, np.nan))[taken], np.float32)
     if seed.data is not None:
         document |= {name: pack(each[taken], np.int32) for name, each in zip(("visits", "age"), seed.data, strict=True)}
         if seed.table is not None and recorded.states.shape[2] == seed.table.num_states:

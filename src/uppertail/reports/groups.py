@@ -55,7 +55,9 @@ def groups(runs: Sequence[RunFolder], states: list[int]) -> list[Group]:
 
 def _group(runs: list[RunFolder], states: list[int]) -> Group:
     count = collections.Counter(run.method for run in runs)
-    labels = [_label(run, count[run.method] > 1) for run in runs]
+    own = [_label(run, count[run.method] > 1) for run in runs]
+    folders = [run.path.parents[1 if run.is_cell else 0].name for run in runs]
+    labels = [f"{each} ({folder})" if own.count(each) > 1 else each for each, folder in zip(own, folders, strict=True)]
     data: dict[str, list[dict[str, Any]]] = {name: [] for name in ("curves", "seeds", "explore", *EVENTS)}
     table, details = [], []
     share = max(1, MOST_DETAILS // max(1, sum(run.distributions is not None for run in runs)))

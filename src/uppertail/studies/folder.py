@@ -13,6 +13,7 @@ from filelock import FileLock
 from uppertail import records
 from uppertail.errors import InputError
 from uppertail.records import CONFIG, RunFolder, output_errors, write_json, write_text
+from uppertail.records.run_folder import title_of
 from uppertail.studies.cells import WITHOUT_EFFECT, Cell, Outcome
 from uppertail.studies.definition import Definition
 
@@ -125,7 +126,7 @@ class StudyFolder:
             outcome, place = self.outcome(cell.name), self.cell(cell)
             wrong = _damage(place, outcome)
             if wrong:
-                yield f"The cell {cell.name} is damaged ({wrong}), so it is done again."
+                yield f"The cell {title_of(cell.name)} is damaged ({wrong}), so it is done again."
             if wrong or (outcome and outcome.state == "failed"):
                 with output_errors(self.path):
                     if wrong:  # its checkpoints go, and the file that makes it look finished

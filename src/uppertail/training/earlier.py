@@ -10,7 +10,7 @@ import numpy as np
 
 from uppertail.defaults import Plan
 from uppertail.defaults.plan import counted
-from uppertail.errors import InputError
+from uppertail.errors import InputError, message_of
 from uppertail.learners import LearnerState
 from uppertail.records import arrays_below
 from uppertail.training import checkpoint
@@ -54,9 +54,10 @@ class Earlier:
             run = make(self.header.plan)
         except InputError as error:
             make(None).close()  # else the fault is another one
+            what = message_of(error).partition(": ")[0]  # without a remedy, which is for what is given
             raise InputError(
-                f"init is {self.folder}, but what its run chose does not fit here, where observations are others "
-                f"({error})"
+                f"init is {self.folder}, but what its run chose does not go with what is asked for here ({what}): "
+                "start from a run with the same observations and settings."
             ) from error
         try:
             return run, self.learned(run)

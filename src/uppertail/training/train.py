@@ -45,9 +45,10 @@ PAUSE = 0.2  # the fewest seconds between two lines in a notebook
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
-OF_PYTHON = {
-    **dict.fromkeys(("callback", "callbacks", "track", "log", "logger"), "on_chunk"),
-    **dict.fromkeys(("exp_name", "run_name", "output_dir", "save_path", "log_dir", "out"), "checkpoints"),
+OF_PYTHON = {each: "checkpoints" for each, option in ELSEWHERE.items() if option == "out"} | {
+    **{each: "on_chunk" for each, option in ELSEWHERE.items() if option.startswith("logger")},
+    **dict.fromkeys(("callback", "callbacks", "logger", "log", "verbose"), "on_chunk"),
+    "out": "checkpoints",
 }
 """Names that other libraries give to what only Python has."""
 
