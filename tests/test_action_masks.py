@@ -33,6 +33,8 @@ from uppertail.policies import Decision
 from uppertail.policies.base import FirstGreedy, highest
 from uppertail.types import POLICY_CHOICE, TimeStep, Transition
 
+pytestmark = pytest.mark.filterwarnings("ignore:The greedy policy of seed")  # it is not what is asked for here
+
 LENGTH, RIGHT, LEFT, TRAP = 6, 0, 1, 2
 BAIT = 1000.0  # what the trap would pay
 KEY = jax.random.key(0)

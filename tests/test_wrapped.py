@@ -411,7 +411,8 @@ def test_wrappers_from_the_command_line_hold_when_it_is_resumed_and_evaluated(tm
     assert main(["resume", str(out), "--quiet"]) == 0
     assert (out / "episodes.npz").read_bytes() == before
     assert main(["evaluate", str(out), "--episodes", "2"]) == 0
-    assert capsys.readouterr().err == ""
+    said = capsys.readouterr().err.splitlines()
+    assert all(": The greedy policy of seed 0 returns" in line for line in said)  # it trains too little to be good
 
 
 @pytest.mark.parametrize(
