@@ -12,6 +12,7 @@ from gymnasium import spaces
 import uppertail as ut
 from uppertail.defaults import Chance, Facts
 from uppertail.defaults.facts import (
+    Pace,
     chance,
     has_step_back,
     has_switch,
@@ -270,6 +271,15 @@ def test_where_nothing_is_carried_on_a_decision_moves_little() -> None:
     long = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(size=0.7), 150))  # one step is enough anyway
     assert not any("Each move can be undone" in note for note in Run(long, Method.of(), ut.Settings(steps=10)).notes)
     assert not any(has_step_back(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
+
+
+def test_two_steps_are_no_single_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The medians over the numbers of an action: some are single, others are not."""
+    monkeypatch.setattr("uppertail.defaults.facts.pace", lambda *_: Pace(4, 2))
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(), 150))
+    run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
+    assert run.plan.entries["env.action_repeat"].value == 2
+    assert not any("Each move can be undone" in note for note in run.notes)
 
 
 def pushed(drift: float, strength: float, kept: float = 1.0) -> Steps:

@@ -17,7 +17,7 @@ AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 class Target(abc.ABC):
-    """Gives Z(s', a') for the targets r + discount * Z(s', a'), and says which network acts.
+    """Gives Z(s', a') for the targets r + discount * Z(s', a'), and says which network acts and which one is kept.
 
     A target is a frozen dataclass of settings; its state is a tree of arrays.
 
@@ -153,9 +153,9 @@ class RunningMean(Target):
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("decay", "acting_decay"):
+        for name, example in (("decay", 0.99), ("acting_decay", 0.9)):
             if not 0 <= (value := getattr(self, name)) < 1:
-                raise InputError(f"{name} is {value}: use a number in [0, 1), for example 0.9.")
+                raise InputError(f"{name} is {value}: use a number in [0, 1), for example {example}.")
 
     def init(self, online: Network) -> Means:
         kind = type(online)

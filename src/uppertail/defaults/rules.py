@@ -324,7 +324,7 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     usual, steps = facts.pace(draft.left_out)
-    if steps < usual:
+    if steps == 1 < usual:
         why = "each move can be undone by another action, and several steps would pass places by"
         return Choice(steps, why, True, SINGLE.format(usual))
     return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)

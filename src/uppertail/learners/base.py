@@ -22,7 +22,7 @@ OnPolicy = Literal["fresh", "all", "none"]
 class LearnerState(NamedTuple):
     """What was learned."""
 
-    network: Any  # gives the return distributions of a state; the agent acts on it
+    network: Any  # gives the return distributions of a state
     memory: PyTree  # whatever else the learner keeps: data, statistics, the optimizer's state
 
 

@@ -252,8 +252,8 @@ class GymnasiumBuilder(PackageBuilder):
         named, count = len(self.inspected.action_names), self.interface.actions.size
         if self.action_names is None and named not in (0, count):
             lines.append(
-                f'metadata["action_names"] of {self.label} is not used: it has {named} names, but there are {count} '
-                "actions. Name them by --env.action_names."
+                f'metadata["action_names"] of {self.label} is not used: there are {count} actions, and it names '
+                f"{named}. Name them by --env.action_names."
             )
         if self.inspected.merges:
             lines.append(
