@@ -26,13 +26,12 @@ from uppertail.environments import (
     Gym,
     Toy,
     finite,
-    measure_returns,
     widest_range,
 )
 from uppertail.environments.finite import FiniteState
 from uppertail.errors import InputError
 from uppertail.types import TimeStep
-from worlds import table
+from worlds import measure_returns, table
 
 KEY = jax.random.key(0)
 DRAWS = 20_000

@@ -12,12 +12,13 @@ from gymnasium import spaces
 import uppertail as ut
 from uppertail.defaults import Chance, Facts
 from uppertail.defaults.facts import (
+    Pace,
     chance,
     has_step_back,
     has_switch,
     irrelevant_numbers,
+    pace,
     repeating,
-    steps_of_an_action,
     told_by_past,
 )
 from uppertail.environments import Steps, random_steps, table_steps
@@ -178,12 +179,12 @@ class Shown(gymnasium.Wrapper[Any, Any, Any, Any]):
 def test_how_long_an_action_lasts_is_not_moved_by_numbers_that_no_action_changes(settings: Any) -> None:
     """CartPole's is 3; with six constants of an episode it was longer, and with noise 1."""
     steps = random_steps(ut.FromGymnasium(lambda: Shown(gymnasium.make("CartPole-v1"), *settings)), observed=True)
-    assert steps_of_an_action(steps) == 3
+    assert pace(steps).steps == 3
 
 
 @pytest.mark.parametrize(("name", "expected"), [("CartPole-v1", 3), ("MountainCar-v0", 4), ("Acrobot-v1", 2)])
 def test_an_action_lasts_as_long_as_it_needs_to_make_a_difference(name: str, expected: int) -> None:
-    assert steps_of_an_action(random_steps(ut.Gym(name), observed=True)) == expected
+    assert pace(random_steps(ut.Gym(name), observed=True)).steps == expected
 
 
 class Lamp(gymnasium.Env[Any, Any]):
@@ -212,7 +213,7 @@ class Lamp(gymnasium.Env[Any, Any]):
 def test_what_switches_is_not_repeated() -> None:
     """Before, each action was taken twice, so that the lamp could never be lit."""
     builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Lamp(), 150))
-    assert steps_of_an_action(random_steps(builder, observed=True)) > 1
+    assert pace(random_steps(builder, observed=True)).steps > 1
     plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
     assert plan.entries["env.action_repeat"].value == 1
     assert not any(has_switch(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
@@ -263,11 +264,22 @@ def test_where_nothing_is_carried_on_a_decision_moves_little() -> None:
     builder, fine = (
         ut.FromGymnasium(lambda size=size: gymnasium.wrappers.TimeLimit(Plane(size=size), 150)) for size in (0.05, 0.02)
     )
-    assert steps_of_an_action(random_steps(fine, observed=True)) > 1
+    assert pace(random_steps(fine, observed=True)).steps > 1
     run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
     assert run.plan.entries["env.action_repeat"].value == 1
     assert any("If goals are wide, --env.action_repeat 4 learns sooner." in note for note in run.notes)
+    long = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(size=0.7), 150))  # one step is enough anyway
+    assert not any("Each move can be undone" in note for note in Run(long, Method.of(), ut.Settings(steps=10)).notes)
     assert not any(has_step_back(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
+
+
+def test_two_steps_are_no_single_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The medians over the numbers of an action: some are single, others are not."""
+    monkeypatch.setattr("uppertail.defaults.facts.pace", lambda *_: Pace(4, 2))
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(), 150))
+    run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
+    assert run.plan.entries["env.action_repeat"].value == 2
+    assert not any("Each move can be undone" in note for note in run.notes)
 
 
 def pushed(drift: float, strength: float, kept: float = 1.0) -> Steps:
@@ -288,10 +300,10 @@ def test_the_change_per_step_is_counted_in_standard_deviations() -> None:
 
     Where a push back undoes a push, one step is enough, unless four move it by less than 0.3.
     """
-    assert steps_of_an_action(pushed(0.0, 0.1, kept=0.98)) == 4
-    assert steps_of_an_action(pushed(0.0, 1.0, kept=0.9)) == 2
-    assert [steps_of_an_action(pushed(0.0, push)) for push in (0.05, 0.1, 1.0)] == [4, 1, 1]
-    assert steps_of_an_action(pushed(0.0, 1.0, kept=0.0)) == 1
+    assert pace(pushed(0.0, 0.1, kept=0.98)).steps == 4
+    assert pace(pushed(0.0, 1.0, kept=0.9)).steps == 2
+    assert [pace(pushed(0.0, push)).steps for push in (0.05, 0.1, 1.0)] == [4, 1, 1]
+    assert pace(pushed(0.0, 1.0, kept=0.0)).steps == 1
 
 
 def test_the_crash_that_ends_an_episode_is_no_difference_that_an_action_makes() -> None:
@@ -299,21 +311,19 @@ def test_the_crash_that_ends_an_episode_is_no_difference_that_an_action_makes() 
     steps = pushed(0.0, 0.1, kept=0.98)
     crashed = steps.next_observation.copy()
     crashed[steps.ends] += 3.0
-    assert steps_of_an_action(steps._replace(next_observation=crashed)) == 4
+    assert pace(steps._replace(next_observation=crashed)).steps == 4
     alone = steps._replace(truncated=np.ones(len(steps.action), bool))
-    assert steps_of_an_action(alone) == 1  # no step is left
+    assert pace(alone).steps == 1  # no step is left
 
 
 def test_an_action_that_changes_nothing_is_a_decision_at_each_step() -> None:
     """Contexts that come and go by themselves, one action, constants, and too few steps of each action to tell."""
-    assert steps_of_an_action(pushed(0.1, 0.0)) == 1
+    assert pace(pushed(0.1, 0.0)).steps == 1
     steps = pushed(0.0, 0.1)
-    assert steps_of_an_action(steps._replace(action=np.zeros_like(steps.action))) == 1
-    assert (
-        steps_of_an_action(steps._replace(observation=np.ones((2_000, 1)), next_observation=np.ones((2_000, 1)))) == 1
-    )
-    assert steps_of_an_action(Steps(*(each[:80] for each in steps))) == 1
-    assert steps_of_an_action(steps, (0,)) == 1
+    assert pace(steps._replace(action=np.zeros_like(steps.action))).steps == 1
+    assert pace(steps._replace(observation=np.ones((2_000, 1)), next_observation=np.ones((2_000, 1)))).steps == 1
+    assert pace(Steps(*(each[:80] for each in steps))).steps == 1
+    assert pace(steps, (0,)).steps == 1
 
 
 @pytest.mark.parametrize("builder", [ut.RichSea(3), ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1"))])

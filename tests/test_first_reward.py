@@ -9,8 +9,8 @@ import pytest
 from gymnasium import spaces
 
 from uppertail import UCB, FromGymnasium, Gaussian, Settings, train
-from uppertail.environments import measure_returns
 from uppertail.training.results import TrainingResult
+from worlds import measure_returns
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from uppertail.encodings import (
     Vector,
     VectorSettings,
 )
-from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of, measure_returns
+from uppertail.environments import FromGymnasium, Gym, HostStep, builder_of
 from uppertail.environments.actions import Actions
 from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide
@@ -42,6 +42,7 @@ from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STE
 from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
+from worlds import measure_returns
 
 KEY = jax.random.key(0)
 INF = math.inf

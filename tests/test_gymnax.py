@@ -15,9 +15,9 @@ import pytest
 import uppertail as ut
 from choosing import chosen
 from uppertail.encodings import Numbers, Pixels, States
-from uppertail.environments import measure_returns
 from uppertail.environments.packages import import_extra
 from uppertail.errors import InputError
+from worlds import measure_returns
 
 KEY = jax.random.key(7)
 

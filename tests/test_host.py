@@ -34,7 +34,7 @@ from uppertail import (
 )
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
-from uppertail.environments import EnvironmentFailedError, Toy, measure_returns, step_host
+from uppertail.environments import EnvironmentFailedError, Toy, step_host
 from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium import builder as builder_module
 from uppertail.environments.gymnasium.adapter import Adapter
@@ -57,6 +57,7 @@ from uppertail.training.results import TrainingFailedError
 from uppertail.training.rollouts import Rollouts
 from uppertail.training.run import Run
 from uppertail.types import POLICY_CHOICE, Transition
+from worlds import measure_returns
 
 SMALL: dict[str, Any] = {
     "seeds": 2,

@@ -118,6 +118,15 @@ def test_names_of_actions_are_given_declared_or_those_of_documentation():
         _ = ut.FromGymnasium(Steps, action_names=["a", "b", "c"]).inspected
 
 
+def test_declared_names_of_another_count_are_not_used_and_a_note_says_so(monkeypatch):
+    assert ut.FromGymnasium(Steps).note is None
+    monkeypatch.setitem(Steps.metadata, "action_names", ["off", "on", "wait"])
+    builder = ut.FromGymnasium(Steps)
+    assert builder.names == {}
+    assert "is not used: there are 2 actions, and it names 3. Name them by --env.action_" in (builder.note or "")
+    assert ut.FromGymnasium(Steps, action_names=["no", "yes"]).note is None
+
+
 @pytest.mark.parametrize(
     ("observation", "words"),
     [

@@ -11,6 +11,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import uppertail as ut
+from uppertail.defaults.facts import Pace
 from uppertail.encodings import Numbers
 from uppertail.environments.repeated import build_repeated
 from uppertail.errors import InputError
@@ -178,7 +179,7 @@ def test_a_run_that_goes_on_repeats_actions_as_before(tmp_path: Any, monkeypatch
     kept = ut.Checkpoints(tmp_path / "run")
     short = dataclasses.replace(settings, steps=1_000)
     ut.train(ut.Gym("MountainCar-v0"), settings=short, checkpoints=kept)
-    monkeypatch.setattr("uppertail.defaults.facts.steps_of_an_action", lambda *_: 1)
+    monkeypatch.setattr("uppertail.defaults.facts.pace", lambda *_: Pace(1, 1))
     longer = ut.train(ut.Gym("MountainCar-v0"), settings=settings, checkpoints=kept)
     assert longer.record.asked["environment"]["action_repeat"] == whole.record.asked["environment"]["action_repeat"] > 1
     np.testing.assert_array_equal(longer.record.episodes[0].returns, whole.record.episodes[0].returns)

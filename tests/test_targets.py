@@ -52,18 +52,23 @@ def networks(count: int) -> list[Any]:
     return sequence
 
 
+@pytest.mark.parametrize("which", ["network", "acting"])
 @pytest.mark.parametrize("decay", [0.0, 0.75, 0.99])
-def test_a_running_mean_is_the_recursion_in_numpy(decay: float) -> None:
+def test_a_running_mean_is_the_recursion_in_numpy(decay: float, which: str) -> None:
     """What was observed has no mean: the target sees observations as the network that learns does."""
-    target, (first, *later) = RunningMean(decay), networks(6)
+    target = RunningMean(decay) if which == "network" else RunningMean(acting_decay=decay)
+    first, *later = networks(6)
     state, means = target.init(first), [np.asarray(leaf, np.float64) for leaf in first.weights]
     for online in later:
         state = target.after_rollout(target.after_update(state, online), online)
         means = [decay * mean + (1 - decay) * np.asarray(new) for mean, new in zip(means, online.weights, strict=True)]
-        for ours, expected in zip(state.weights, means, strict=True):
-            np.testing.assert_allclose(ours, expected, rtol=1e-5)
+        ours = getattr(target, which)(state, later[-1])
+        for weights, expected in zip(ours.weights, means, strict=True):
+            np.testing.assert_allclose(weights, expected, rtol=1e-5)
+        if which == "acting" and decay == 0:
+            assert [leaf.tolist() for leaf in ours.weights] == [leaf.tolist() for leaf in online.weights]
         seeing = target.network(state, later[-1])  # before an update, too
-        assert [leaf.tolist() for leaf in seeing.weights] == [leaf.tolist() for leaf in state.weights]
+        assert [leaf.tolist() for leaf in seeing.weights] == [leaf.tolist() for leaf in state.network.weights]
         assert [leaf.tolist() for leaf in seeing.encoder] == [leaf.tolist() for leaf in later[-1].encoder]
         assert np.isfinite(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(seeing)])).all()
 
@@ -85,6 +90,27 @@ def test_what_plays_is_the_running_mean_and_else_the_network_that_learns(
     network: Any = ut.train(builder, target=target, settings=settings, record=record).networks.regressor()
     largest = float(jnp.abs(network.heads).max())
     assert largest < 1e-6 if isinstance(target, RunningMean) else largest > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed 0 returns")
+@pytest.mark.parametrize(
+    "builder",
+    [ut.Gym("CartPole-v1", returns=(0.0, 100.0), left_out=(), action_repeat=1, stack=1), ut.Chain(length=6)],
+    ids=["host", "compiled"],
+)
+def test_a_mean_that_never_moves_acts_as_a_network_that_does_not_learn(builder: Any) -> None:
+    def episodes(acting_decay: float, learning_rate: float) -> list[float]:
+        target, learner = RunningMean(0.9, acting_decay), ut.GradientDescent()
+        settings = ut.Settings(
+            seeds=1, steps=400, episodes=10**6, rollout_steps=1, updates_per_rollout=2, batch_size=4, replay_size=512,
+            learning_rate=learning_rate,
+        )  # fmt: skip
+        record = ut.train(builder, target=target, learner=learner, settings=settings).record
+        return record.episodes[0].lengths.tolist()
+
+    still = episodes(1 - 1e-9, 1e-2)
+    assert still == episodes(0.0, 1e-30)
+    assert still != episodes(0.0, 1e-2)
 
 
 def test_a_running_mean_refuses_a_network_whose_observations_it_would_average() -> None:
@@ -184,6 +210,7 @@ def test_a_run_moves_its_target_and_a_checkpoint_holds_it(target: Target) -> Non
     [
         (lambda: RunningMean(1.0), r"decay is 1.0: use a number in \[0, 1\)"),
         (lambda: RunningMean(-0.1), "decay is -0.1"),
+        (lambda: RunningMean(acting_decay=1.0), r"acting_decay is 1.0: use a number in \[0, 1\), for example 0.9"),
         (lambda: RunningMean(float("nan")), "decay is nan"),
         (lambda: Periodic(0), "every is 0: use a whole number of rollouts, 1 or more"),
         (lambda: Periodic(True), "every is True"),

@@ -228,7 +228,8 @@ def two_networks(kind: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize("kind", [kind for kind in PARTS["network"].kinds if kind != "Twin"])
 def test_a_running_mean_has_a_torso_of_its_own_and_the_bounds_of_what_was_seen(kind: str) -> None:
     mean, online = two_networks(kind)
-    bootstrapping = RunningMean().network(mean, online).encoder
+    target = RunningMean()
+    bootstrapping = target.network(target.init(mean), online).encoder
     assert isinstance(bootstrapping, Learned) and isinstance(bootstrapping.below, Bounds)
     np.testing.assert_array_equal(bootstrapping.weights[0], mean.encoder.weights[0])
     assert (mean.encoder.weights[0] != online.encoder.weights[0]).any()

@@ -6,8 +6,8 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.environments import FiniteMDP
-from uppertail.types import POLICY_CHOICE, Transition
+from uppertail.environments import EnvironmentBuilder, FiniteMDP, measured_range, random_steps
+from uppertail.types import POLICY_CHOICE, ReturnRange, Transition
 
 
 def table(
@@ -23,6 +23,11 @@ def table(
 
     arrays = filled(next_state, np.int32), filled(reward, np.float32), filled(terminated, bool)
     return FiniteMDP(*arrays, filled(probability, np.float32), time_limit, **more)
+
+
+def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
+    """The range of returns that a random policy shows."""
+    return measured_range(builder, random_steps(builder), discount)
 
 
 class Cell(gymnasium.Env):

@@ -17,7 +17,7 @@ AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
 class Target(abc.ABC):
-    """Gives Z(s', a') for the targets r + discount * Z(s', a'); the network that acts in training is the online one.
+    """Gives Z(s', a') for the targets r + discount * Z(s', a'), and says which network acts and which one is kept.
 
     A target is a frozen dataclass of settings; its state is a tree of arrays.
 
@@ -33,6 +33,11 @@ class Target(abc.ABC):
     @abc.abstractmethod
     def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         """The network that bootstraps."""
+
+    def acting(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
+        """The network that chooses actions in training; the one that learns, by default."""
+        del state
+        return online
 
     def played(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
         """The network that plays greedily, and that is kept of a run; the one that learns, by default."""
@@ -115,6 +120,13 @@ class Periodic(Target):
         return NetworkCopy(copied, jnp.where(due, 0, age))
 
 
+class Means(NamedTuple):
+    """Two running means of the network."""
+
+    network: PyTree  # bootstraps, and plays greedily
+    acting: PyTree  # chooses actions in training
+
+
 @dataclasses.dataclass(frozen=True)
 class RunningMean(Target):
     """Bootstraps from an exponential running mean of the network, moved after each update (Lillicrap et al. 2016).
@@ -125,40 +137,51 @@ class RunningMean(Target):
 
     Args:
         decay: share of the mean that stays at each update, in [0, 1); 0.99 averages over about 100 updates.
+        acting_decay: the same of a second mean, which chooses actions in training; 0: the network that learns acts.
 
     Examples:
         >>> from uppertail.encodings import OneHot
         >>> first, second = (ut.PerAction().init(jax.random.key(seed), OneHot(5), 3, 2) for seed in (0, 1))
-        >>> mean = ut.RunningMean(decay=0.75).after_update(first, second)
+        >>> target = ut.RunningMean(decay=0.75)
+        >>> mean = target.network(target.after_update(target.init(first), second), second)
         >>> bool(jnp.allclose(mean.weights[0], 0.75 * first.weights[0] + 0.25 * second.weights[0], atol=1e-6))
         True
     """
 
     decay: float = traced(0.99)
+    acting_decay: float = traced(0.0)
 
     def __post_init__(self) -> None:
         settle(self)
-        if not 0 <= self.decay < 1:
-            raise InputError(f"decay is {self.decay}: use a number in [0, 1), for example 0.99.")
+        for name, example in (("decay", 0.99), ("acting_decay", 0.9)):
+            if not 0 <= (value := getattr(self, name)) < 1:
+                raise InputError(f"{name} is {value}: use a number in [0, 1), for example {example}.")
 
-    def init(self, online: Network) -> Network:
+    def init(self, online: Network) -> Means:
         kind = type(online)
         if kind.observe is not Network.observe and kind.with_observed is Network.with_observed:
             raise InputError(
                 f"{kind.__name__} keeps statistics of its observations, which RunningMean would average: give it the "
                 "method with_observed, beside observe (uppertail.EncodedNetwork has both)."
             )
-        return jax.tree.map(jnp.copy, online)
+        return Means(*(jax.tree.map(jnp.copy, online) for _ in Means._fields))
 
-    def network(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
-        return state.with_observed(online)  # places and bounds have no mean
+    def network(self, state: Means, online: AnyNetwork) -> AnyNetwork:
+        return state.network.with_observed(online)  # places and bounds have no mean
 
-    def played(self, state: PyTree, online: AnyNetwork) -> AnyNetwork:
+    def acting(self, state: Means, online: AnyNetwork) -> AnyNetwork:
+        return state.acting.with_observed(online)
+
+    def played(self, state: Means, online: AnyNetwork) -> AnyNetwork:
         return self.network(state, online)
 
-    def after_update(self, state: Network, online: Network) -> Network:
-        def moved(mean: Array, now: Array) -> Array:
+    def after_update(self, state: Means, online: Network) -> Means:
+        def toward(mean: Array, now: Array) -> Array:
             step = mean + (1.0 - self.decay) * (now - mean)
             return jnp.where(jnp.isfinite(mean), step, now)  # bounds of observations begin as infinite
 
-        return jax.tree.map(moved, state, online)
+        def near(mean: Array, now: Array) -> Array:
+            step = now + self.acting_decay * (mean - now)  # with 0 it is the network that learns, to the last bit
+            return jnp.where(jnp.isfinite(mean), step, now)
+
+        return Means(jax.tree.map(toward, state.network, online), jax.tree.map(near, state.acting, online))

@@ -17,7 +17,7 @@ from uppertail.export.program import program_of
 from uppertail.training.results import TrainingResult
 
 MARKS = {".npz": b"readme.npy", ".onnx": b"made by"}  # what the files hold, by their endings
-CHECKED = 1000
+CHECKED, AT_ONCE = 1000, 100  # observations that are compared, in all and at once, since images are large
 MOST_DIFFERENCE = 1e-3  # of mean returns that rounding explains, as a share of the largest one
 
 
@@ -55,14 +55,18 @@ def _checked(run: TrainingResult, seed: int, asked: Any, given: Any, program: Pr
     """
     mask = np.random.default_rng(0).random((CHECKED, program.actions)) < 0.5
     mask[np.arange(CHECKED), np.arange(CHECKED) % program.actions] = True
-    actions, *found = policy(np.reshape(given, (CHECKED, *program.shape)) if program.type else given, mask)
-    returns = run.distribution(asked, seed)
-    if not np.isfinite(returns.mean).all():
-        raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")
-    same = sum(map(np.allclose, actions, np.asarray(run.act(asked, seed=seed, action_mask=mask))))
-    moments = [*zip(found, (returns.mean, returns.std), strict=True)]
-    difference = max(np.abs(own - expected).max() for own, expected in moments if own is not None)
-    if difference > MOST_DIFFERENCE * max(1e-6, np.abs(returns.mean).max()):
+    given = np.reshape(given, (CHECKED, *program.shape)) if program.type else given
+    same, difference, largest = 0, 0.0, 1e-6
+    for rows in (slice(begin, begin + AT_ONCE) for begin in range(0, CHECKED, AT_ONCE)):
+        actions, *found = policy(given[rows], mask[rows])
+        returns = run.distribution(asked[rows], seed)
+        if not np.isfinite(returns.mean).all():
+            raise InputError(f"The network of seed {seed} holds NaN or infinite numbers: export another --seed.")
+        same += sum(map(np.allclose, actions, np.asarray(run.act(asked[rows], seed=seed, action_mask=mask[rows]))))
+        moments = [*zip(found, (returns.mean, returns.std), strict=True)]
+        difference = max(difference, *(np.abs(own - wanted).max() for own, wanted in moments if own is not None))
+        largest = max(largest, np.abs(returns.mean).max())
+    if difference > MOST_DIFFERENCE * largest:
         raise InputError(f"Returns of the file and the run differ by {difference:.2g}, so nothing was written.")
     return f"{same:,} of {CHECKED:,} observations get the run's action; mean returns differ by up to {difference:.1g}"
 

@@ -59,6 +59,13 @@ class Told(NamedTuple):
     share: float  # of what varies in rewards of equal observations and actions
 
 
+class Pace(NamedTuple):
+    """How many steps an action needs to make a difference."""
+
+    usual: int  # to move what it controls far enough
+    steps: int  # the same; 1 where another action undoes each move, and so many would pass places by
+
+
 class Facts:
     """What steps of a random policy show. Nothing is measured before a rule asks for it, and nothing twice.
 
@@ -130,17 +137,14 @@ class Facts:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(_without(self.steps.observation, left_out))
 
-    def steps_of_an_action(self, left_out: tuple[int, ...] = ()) -> int:
-        """How many steps an action needs to make a difference."""
-        return round(np.median([steps_of_an_action(steps, left_out) for steps in self.by_number]))
+    def pace(self, left_out: tuple[int, ...] = ()) -> Pace:
+        """How many steps an action needs to make a difference: the median over numbers of an action."""
+        found = zip(*(pace(steps, left_out) for steps in self.by_number), strict=True)
+        return Pace(*(round(np.median(each)) for each in found))
 
     def has_switch(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether an action undoes what it did when it is taken again."""
         return any(has_switch(steps, left_out) for steps in self.by_number)
-
-    def has_step_back(self, left_out: tuple[int, ...] = ()) -> bool:
-        """Whether another action undoes each that moves anything."""
-        return any(has_step_back(steps, left_out) for steps in self.by_number)
 
     @property
     def by_number(self) -> list[Steps]:
@@ -334,7 +338,7 @@ def told_by_past(steps: Steps) -> Told | None:
     return next(each for each in told if each.share >= best - SAME) if best >= TOLD else None
 
 
-def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
+def pace(steps: Steps, left_out: tuple[int, ...] = ()) -> Pace:
     """How many steps move what actions control by about `MOVED` standard deviations, at most `LONGEST`.
 
     Where another action undoes each, and they would move it by more than `STOPPED`, it is one step.
@@ -352,7 +356,7 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     count = len(actions) * inputs.shape[1]
     least = min((np.sum(action == each) for each in actions), default=0)
     if numbers.shape[1] == 0 or len(actions) < 2 or least - inputs.shape[1] < LEAST_FREE:
-        return 1
+        return Pace(1, 1)
     weights = np.array([np.linalg.lstsq(inputs[action == each], change[action == each])[0] for each in actions])
     errors = np.concatenate(
         [change[action == a] - inputs[action == a] @ w for a, w in zip(actions, weights, strict=True)]
@@ -373,18 +377,16 @@ def steps_of_an_action(steps: Steps, left_out: tuple[int, ...] = ()) -> int:
     variance = np.clip(variance, 0.0, 1.0)  # no more than there is
     within = np.delete(change, steps.ends, axis=0)
     if not variance.any() or not len(within):
-        return 1
+        return Pace(1, 1)
     moved = float(variance @ np.sqrt(np.mean((within @ directions) ** 2, axis=0)) / variance.sum())
-    count = max(1, round(MOVED / max(moved, MOVED / LONGEST)))
-    return 1 if count * moved > STOPPED and has_step_back(steps, left_out) else count
+    usual = max(1, round(MOVED / max(moved, MOVED / LONGEST)))
+    return Pace(usual, 1 if usual * moved > STOPPED and has_step_back(steps, left_out) else usual)
 
 
 def has_switch(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     """Whether an action that is taken twice in a row undoes what it did to a number, as a switch of a lamp does."""
-    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
-    change, action = after - here, np.asarray(steps.action)
-    twice = action[:-1] == action[1:]
-    twice[steps.ends[steps.ends < len(twice)]] = False
+    change, action, goes_on = _changes(steps, left_out)
+    twice = goes_on & (action[:-1] == action[1:])
     for each in np.unique(action):
         first = np.flatnonzero(twice & (action[:-1] == each))
         moves = change[first] != 0
@@ -401,23 +403,30 @@ def has_step_back(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     Half of the cases are enough, since a wall is in the way of others. What numbers change by in the mean does not
     count: a clock goes on.
     """
-    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
-    varies, action = here.std(axis=0) > 0, np.asarray(steps.action)
-    change = (after - here)[:, varies] / here.std(axis=0)[varies]
-    follows = np.ones(len(action) - 1, bool)
-    follows[steps.ends[steps.ends < len(follows)]] = False
-    if not follows.any():
+    change, action, goes_on = _changes(steps, left_out)
+    if not goes_on.any():
         return False
-    change = change - change[:-1][follows].mean(axis=0)
+    change = change - change[:-1][goes_on].mean(axis=0)
     moved, left = np.linalg.norm(change[:-1], axis=1), np.linalg.norm(change[:-1] + change[1:], axis=1)
-    typical = {
-        each: float(np.median(moved[follows & (action[:-1] == each)])) for each in np.unique(action[:-1][follows])
-    }
-    movers = {each for each, size in typical.items() if size > UNDONE * max(typical.values())}
-    rows = np.flatnonzero(follows & (moved > UNDONE * max(typical.values())) & (action[:-1] != action[1:]))
-    pairs, pair = np.unique(np.stack([action[rows], action[rows + 1]]), axis=1, return_inverse=True)
+    first, second = action[:-1], action[1:]
+    typical = {each: float(np.median(moved[goes_on & (first == each)])) for each in np.unique(first[goes_on])}
+    least = UNDONE * max(typical.values())
+    movers = {each for each, size in typical.items() if size > least}
+    rows = np.flatnonzero(goes_on & (moved > least) & (first != second))
+    pairs, pair = np.unique(np.stack([first[rows], second[rows]]), axis=1, return_inverse=True)
     count, undone = np.bincount(pair.ravel()), np.bincount(pair.ravel(), left[rows] <= UNDONE * moved[rows])
     return bool(movers) and movers <= {*pairs[0, (count >= OFTEN) & (2 * undone >= count)]}
+
+
+def _changes(
+    steps: Steps, left_out: tuple[int, ...]
+) -> tuple[Float[np.ndarray, "steps numbers"], Int[np.ndarray, " steps"], Bool[np.ndarray, " earlier"]]:
+    """How each step changed the numbers that vary, in standard deviations; its action; whether its episode goes on."""
+    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
+    spread = here.std(axis=0)
+    goes_on = np.ones(max(len(here) - 1, 0), bool)
+    goes_on[steps.ends[steps.ends < len(goes_on)]] = False
+    return (after - here)[:, spread > 0] / spread[spread > 0], np.asarray(steps.action), goes_on
 
 
 def _told(

@@ -49,7 +49,10 @@ LEARNERS = """
 ## What belongs to a learner
 
 Settings that are null get these values, by the kind of observations. A learner of your own has its own
-(`LearnerBuilder.rollout_steps`, `usual`).
+(`LearnerBuilder.rollout_steps`, `usual`). Those of networks on vectors were chosen in decisions
+[29](decisions/0029-evidence-apart-from-the-regressor.md), [32](decisions/0032-a-network-for-vectors.md) and
+[49](decisions/0049-a-short-mean-acts.md), those on images in [23](decisions/0023-images-a-copy-bootstraps.md) and
+[25](decisions/0025-images-start-narrower-with-biases.md).
 
 | learner | setting | states | vectors | images |
 | --- | --- | --- | --- | --- |
@@ -94,6 +97,8 @@ def _settings(learner: LearnerBuilder, encoding: Encoding) -> dict[str, object]:
         evidence = learner.evidence(None, encoding)
         usual = {"evidence": evidence, **{f"evidence.{name}": each for name, each in vars(evidence).items()}, **usual}
         usual |= evidence.usual(encoding)
+        if "target" in usual:
+            usual |= {f"target.{name}": each for name, each in vars(usual["target"]).items()}
     return {name: type(each).__name__ if dataclasses.is_dataclass(each) else each for name, each in usual.items()}
 
 

@@ -307,7 +307,7 @@ def _learner(facts: Facts, draft: Draft) -> Choice:
 
 
 def _discount(facts: Facts, draft: Draft) -> Choice:
-    steps = facts.steps_of_an_action(draft.left_out) * draft.builder.repeats if draft.averages_numbers else 1
+    steps = facts.pace(draft.left_out).steps * draft.builder.repeats if draft.averages_numbers else 1
     if not 1 < steps < LONGEST:
         return Choice(DISCOUNT, "")
     reason = f"{steps} steps make a difference, so what they delay counts as {LONGEST} steps of {DISCOUNT} each"
@@ -323,10 +323,10 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(1, "a vector environment is used as it is")
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
-    steps = facts.steps_of_an_action(draft.left_out)
-    if steps == 1 and facts.has_step_back(draft.left_out):
+    usual, steps = facts.pace(draft.left_out)
+    if steps == 1 < usual:
         why = "each move can be undone by another action, and several steps would pass places by"
-        return Choice(1, why, True, SINGLE.format(LONGEST))
+        return Choice(steps, why, True, SINGLE.format(usual))
     return Choice(steps, f"so many steps move what actions control by {MOVED} of its standard deviation", True)
 
 

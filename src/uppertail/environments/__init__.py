@@ -29,7 +29,6 @@ from uppertail.environments.random_policy import (
     Say,
     Steps,
     discounted_returns,
-    measure_returns,
     measured_range,
     random_steps,
     table_steps,

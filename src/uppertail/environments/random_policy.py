@@ -84,11 +84,6 @@ def measured_range(builder: EnvironmentBuilder, steps: Steps, discount: float, w
     return ReturnRange(float(low), float(high), known=False)
 
 
-def measure_returns(builder: EnvironmentBuilder, discount: float) -> ReturnRange:
-    """The range of returns by `measured_range`, from steps that are made for this alone."""
-    return measured_range(builder, random_steps(builder), discount)
-
-
 def discounted_returns(rewards: np.ndarray, discount: float) -> Float[np.ndarray, " steps"]:
     """The return from each step of an episode on, the last step first; 0 comes before all."""
     returns = itertools.accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=0.0)

@@ -154,7 +154,7 @@ def centered(family: Any) -> PyTree:
 
 STEPS = {
     "network": Twin(),
-    "target": RunningMean(0.99),
+    "target": RunningMean(0.99, acting_decay=0.9),
     "rollout_steps": 1,
     "updates_per_rollout": 8,
     "batch_size": 128,

@@ -22,7 +22,7 @@ OnPolicy = Literal["fresh", "all", "none"]
 class LearnerState(NamedTuple):
     """What was learned."""
 
-    network: Any  # gives the return distributions of a state; the agent acts on it
+    network: Any  # gives the return distributions of a state
     memory: PyTree  # whatever else the learner keeps: data, statistics, the optimizer's state
 
 
@@ -75,12 +75,16 @@ class Learner(abc.ABC):
         del before
         return state
 
+    def acting(self, state: LearnerState) -> Network:
+        """The network that chooses actions in training; the one that learns, by default."""
+        return state.network
+
     def played(self, state: LearnerState) -> Network:
         """The network that plays greedily, and that is kept of a run; the one that learns, by default."""
         return state.network
 
     def without_data(self, state: LearnerState) -> LearnerState:
-        """The part of a state that `played` needs."""
+        """The part of a state that `acting` and `played` need."""
         return state._replace(memory=())
 
     @abc.abstractmethod

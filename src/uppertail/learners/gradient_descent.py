@@ -122,6 +122,10 @@ class GradientLearner(Learner):
         )
         return LearnerState(network, state.memory._replace(target=target))
 
+    def acting(self, state: LearnerState) -> Network:
+        learned = state.network.regressor()
+        return state.network.with_regressor(self.gradients.target.acting(state.memory.target, learned))
+
     def played(self, state: LearnerState) -> Network:
         learned = state.network.regressor()
         return state.network.with_regressor(self.gradients.target.played(state.memory.target, learned))

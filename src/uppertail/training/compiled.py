@@ -74,7 +74,7 @@ class CompiledRun:
         self, run_key: PRNGKeyArray, environment: Environment, run: RunState
     ) -> tuple[RunState, StepRecord, Metrics]:
         act_key, learn_key = iteration_keys(run_key, run.iteration)
-        episode, fresh, records = self.rollout(act_key, environment, run.learned.network, run.episode)
+        episode, fresh, records = self.rollout(act_key, environment, self.loop.learner.acting(run.learned), run.episode)
         run, metrics = self.loop.learn(learn_key, run, episode, fresh, records.ended)
         return run, records, metrics
 

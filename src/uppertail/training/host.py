@@ -11,13 +11,23 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 
 from uppertail.environments import EnvironmentFailedError, GymnasiumBuilder, HostEnvironments, begin_all
 from uppertail.errors import InputError
-from uppertail.learners import Metrics
+from uppertail.learners import LearnerState, Metrics
 from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import arrays_below
 from uppertail.training.driver import Driver, Played, Refit, State
-from uppertail.training.loop import Actor, Episode, Loop, RunState, SeedKeys, StepRecord, iteration_keys, start_keys
+from uppertail.training.loop import (
+    Actor,
+    Episode,
+    Loop,
+    RunState,
+    SeedKeys,
+    StepRecord,
+    View,
+    iteration_keys,
+    start_keys,
+)
 from uppertail.training.programs import Groups, Programs
 from uppertail.training.rollouts import (
     Ends,
@@ -28,7 +38,6 @@ from uppertail.training.rollouts import (
     play_all,
     play_episodes,
     rehearse,
-    view_all,
 )
 from uppertail.types import PyTree, Transition
 
@@ -88,9 +97,9 @@ class HostDriver(Driver):
         self.loop, compiled, actor = loop, self.programs.compiled_later, Actor(loop.agent, loop.agent.policy)
         init = functools.partial(_init, loop, self.num_actions)
         self.template = jax.eval_shape(jax.vmap(init), self.keys.run, self._begun, self._begun_masks)
-        structure = jax.tree.structure(self.template.learned.network)
+        structure = jax.tree.structure(loop.learner.without_data(self.template.learned))
         self._begin_rollout = compiled(_begin_rollout, None)
-        self._views = [compiled(view_all, actor, static=(structure,)) for _ in self.groups]
+        self._views = [compiled(_view, loop, static=(structure,)) for _ in self.groups]
         self._choose = compiled(choose_all, actor)
         self._learning: list[Callable[..., tuple[RunState, Metrics]]] = []
 
@@ -113,7 +122,7 @@ class HostDriver(Driver):
         with self.programs.in_loop():
             try:
                 for _ in range(iterations or self.iterations):
-                    fresh, record = self._roll_out([run.learned.network for run in state])
+                    fresh, record = self._roll_out([run.learned for run in state])
                     state = self._refit_first(state, np.asarray(fresh.reward))
                     state, metrics = self._learn(state, fresh, record)
                     done.append((record, metrics))
@@ -179,9 +188,10 @@ class HostDriver(Driver):
         ]
         return self.groups.split(state._replace(episode=()))
 
-    def _roll_out(self, networks: list[Network]) -> tuple[Transition, StepRecord]:
-        """Makes a rollout of all seeds, with each group's networks; its arrays have a leading axis of seeds."""
-        count, leaves = self.loop.rollout_steps, [*map(jax.tree.leaves, networks)]
+    def _roll_out(self, learned: list[LearnerState]) -> tuple[Transition, StepRecord]:
+        """Makes a rollout of all seeds by what each group has learned; its arrays have a leading axis of seeds."""
+        count, without_data = self.loop.rollout_steps, self.loop.learner.without_data
+        leaves = [jax.tree.leaves(without_data(each)) for each in learned]
         remembers = bool(jax.tree.leaves(self.memory))
         key, step = self._begin_rollout(self.keys.run, np.full(len(self.seeds), self.iteration, np.int32))
         while short := [rollouts for rollouts in self.rollouts if rollouts.waiting < count]:
@@ -210,8 +220,8 @@ class HostDriver(Driver):
         if len(self._views) == 1:
             return self._views[0](*leaves, where)
 
-        def of_group(view: Any, network: list[Array], where: np.ndarray) -> PyTree:
-            return jax.tree.map(np.asarray, view(network, where))
+        def of_group(view: Any, learned: list[Array], where: np.ndarray) -> PyTree:
+            return jax.tree.map(np.asarray, view(learned, where))
 
         each = self.groups.map(of_group, self._views, leaves, [where[group.rows] for group in self.groups])
         return jax.tree.map(lambda *parts: np.concatenate(parts), *each)
@@ -273,6 +283,15 @@ def _init(loop: Loop, num_actions: int, run_key: PRNGKeyArray, observations: Arr
 def _begin_rollout(_: None, run_key: PRNGKeyArray, iteration: Array) -> tuple[PRNGKeyArray, Array]:
     """The key of a rollout, and the number of its first step."""
     return iteration_keys(run_key, iteration)[0], jnp.zeros((), jnp.int32)
+
+
+def _view(loop: Loop, structure: Any, leaves: list[Array], observations: Array) -> View:
+    """What the policy sees in all environments of a seed.
+
+    To take what was learned apart into its leaves at every step would be a quarter of its time.
+    """
+    network = loop.learner.acting(jax.tree.unflatten(structure, leaves))
+    return jax.vmap(Actor(loop.agent, loop.agent.policy).view, in_axes=(None, 0))(network, observations)
 
 
 def _learn(

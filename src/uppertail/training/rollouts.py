@@ -203,14 +203,6 @@ def _running_sums(
     return sums, start
 
 
-def view_all(actor: Actor, structure: Any, leaves: list[Array], observations: Array) -> View:
-    """What the policy sees in all environments of a seed.
-
-    To take a network apart into its leaves at every step would be a quarter of its time.
-    """
-    return jax.vmap(actor.view, in_axes=(None, 0))(jax.tree.unflatten(structure, leaves), observations)
-
-
 def choose_all(
     actor: Actor,
     key: PRNGKeyArray,

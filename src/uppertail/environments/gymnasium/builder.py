@@ -185,7 +185,7 @@ class GymnasiumBuilder(PackageBuilder):
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
         own = tuple(self.action_names or self.inspected.action_names)
-        return {**self.known_names, **({"actions": own} if own else {})}
+        return {**self.known_names, **({"actions": own} if len(own) == self.interface.actions.size else {})}
 
     @property
     def _threshold(self) -> float | None:
@@ -249,6 +249,12 @@ class GymnasiumBuilder(PackageBuilder):
             shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])
             more = ", ..." * (len(origins) > SHOWN)
             lines.append(f"32 bits would lose digits, so these are subtracted from observations first: {shown}{more}.")
+        named, count = len(self.inspected.action_names), self.interface.actions.size
+        if self.action_names is None and named not in (0, count):
+            lines.append(
+                f'metadata["action_names"] of {self.label} is not used: there are {count} actions, and it names '
+                f"{named}. Name them by --env.action_names."
+            )
         if self.inspected.merges:
             lines.append(
                 f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such "

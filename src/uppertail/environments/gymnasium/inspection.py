@@ -85,7 +85,7 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         rows,
         _names(left_out),
         _names({path for path, seen in texts.items() if len({*map(_place, seen)}) < len(seen)}),
-        _action_names(env, actions.size),
+        _action_names(env),
         _names([path for path, part in leaves(space) if path and is_image(part)]),
         any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)),
     )
@@ -172,10 +172,10 @@ def _declared(env: Made) -> tuple[bool, float | None, int]:
     return isinstance(getattr(bare, "max_steps", None), int), _threshold(env), int(rows) if is_count else 1
 
 
-def _action_names(env: Made, count: int) -> tuple[str, ...]:
-    """The names of its actions in its metadata, if these are so many texts."""
+def _action_names(env: Made) -> tuple[str, ...]:
+    """The names of its actions in its metadata, if these are texts."""
     named: Any = (getattr(env, "metadata", None) or {}).get("action_names")
-    is_list = isinstance(named, list | tuple) and len(named) == count and all(isinstance(each, str) for each in named)
+    is_list = isinstance(named, list | tuple) and all(isinstance(each, str) for each in named)
     return tuple(named) if is_list else ()
 
 
