@@ -4,6 +4,7 @@ import statistics
 
 from experiments.provenance import RESULTS
 from experiments.tables.cells import read
+from uppertail.records import median_episode
 
 TASKS = (
     "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "LunarLander-v3", "dm_control/pendulum-swingup-v0",
@@ -39,7 +40,8 @@ def reached() -> list[list[str]]:
             means, found = cell["judged"], [each for each in cell["reached"] if each is not None]
             when = "-" if cell["goal"] is None else f"{len(found)} of {len(means)}"
             if found:
-                when = f"{statistics.median(found):g} ({max(found)}), {when}"
+                median = median_episode(cell["reached"])  # a seed that never got there counts as later
+                when = f"{'-' if median is None else format(median, 'g')} ({max(found)}), {when}"
             goal = "-" if cell["goal"] is None else f"{cell['goal']:g} over {cell['window']}"
             rows.append([
                 task, shown, str(len(means)), "{} to {}".format(*cell["judged_episodes"]),
