@@ -422,11 +422,18 @@ def _changes(
     steps: Steps, left_out: tuple[int, ...]
 ) -> tuple[Float[np.ndarray, "steps numbers"], Int[np.ndarray, " steps"], Bool[np.ndarray, " earlier"]]:
     """How each step changed the numbers that vary, in standard deviations; its action; whether its episode goes on."""
+    _, change = _standardized(steps, left_out)
+    goes_on = np.ones(max(len(change) - 1, 0), bool)
+    goes_on[steps.ends[steps.ends < len(goes_on)]] = False
+    return change, np.asarray(steps.action), goes_on
+
+
+def _standardized(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of mean 0 and variance 1 in place of the observations that vary, and their changes."""
     here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
     spread = here.std(axis=0)
-    goes_on = np.ones(max(len(here) - 1, 0), bool)
-    goes_on[steps.ends[steps.ends < len(goes_on)]] = False
-    return (after - here)[:, spread > 0] / spread[spread > 0], np.asarray(steps.action), goes_on
+    varies = spread > 0
+    return (here - here.mean(axis=0))[:, varies] / spread[varies], (after - here)[:, varies] / spread[varies]
 
 
 def _told(
@@ -490,11 +497,8 @@ def _varying(values: np.ndarray, begins: np.ndarray) -> Float[np.ndarray, " numb
 
 def _whitened(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers of mean 0, variance 1 and no correlation in place of the observations, their changes, and the actions."""
-    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
-    spread = here.std(axis=0)
-    varies = spread > 0
-    numbers, change = (each[:, varies] / spread[varies] for each in (here - here.mean(axis=0), after - here))
-    if not varies.any():
+    numbers, change = _standardized(steps, left_out)
+    if not numbers.shape[1]:
         return numbers, change, np.asarray(steps.action)
     variance, directions = np.linalg.eigh(numbers.T @ numbers / len(numbers))
     white = (directions / np.sqrt(np.maximum(variance, CONSTANT)))[:, variance > CONSTANT * variance[-1]]
