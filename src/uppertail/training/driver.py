@@ -15,6 +15,7 @@ from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.loop import Loop, RunState, StepRecord
+from uppertail.training.process import StopRequest
 from uppertail.training.programs import Groups, Programs
 from uppertail.types import PyTree
 
@@ -45,6 +46,7 @@ class Driver(abc.ABC):
     identity: PyTree  # arrays that are equal if the environments are
     groups: Groups  # of seeds, each with a state of its own
     failure: str | None = None  # why an environment could not go on
+    stop: StopRequest = StopRequest()  # of the user
     programs: Programs  # that are compiled for it
     loop: Loop  # after `use`
     iterations: int  # of a chunk, after `use`
@@ -105,12 +107,13 @@ class Driver(abc.ABC):
         """Makes rollouts and their updates, a chunk of them or fewer.
 
         Records, with axes [seeds, iterations, steps or updates], mean nothing for seeds that are `finished`: these may
-        go on or stand still. After a failure there may be fewer iterations, or none.
+        go on or stand still. After a failure, or once the user stops the run, there may be fewer iterations,
+        or none.
         """
 
     @abc.abstractmethod
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
-        """Plays episodes of each seed without further learning."""
+        """Plays episodes of each seed without further learning; OutOfTimeError: they take long, and a signal came."""
 
     @abc.abstractmethod
     def saved(self) -> dict[str, np.ndarray]:

@@ -28,6 +28,7 @@ from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.training.driver import EVALUATION_STEPS, Played
 from uppertail.training.loop import Actor, Episode, StepRecord, View, step_keys
+from uppertail.training.process import StopRequest
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 LEAST_MET, LEAST_LENGTH = 5, 10
@@ -277,6 +278,7 @@ def play_episodes(
     act: Callable[..., Any],
     memory_of: Callable[[np.ndarray], PyTree],
     episodes: int,
+    stop: StopRequest,
 ) -> Played:
     """Plays episodes of each seed, equally many in each of its environments: short episodes are not preferred.
 
@@ -295,6 +297,7 @@ def play_episodes(
         observations = begin_all([host.reset for host in hosts], seeds, AT_FIRST)
         memory = memory_of(observations)
         while (played < quota).any():
+            stop.require_time()
             actions, memory = act(np.full(count, step, np.int32), observations, memory, begins, masks_of(hosts))
             actions, step = np.asarray(actions), step + 1
             for row, host in enumerate(hosts):

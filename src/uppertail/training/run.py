@@ -101,7 +101,7 @@ class Run:
             facts, method, settings = self._choose(method, settings, before, say)
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
             self._prepare(method, settings, before, facts)
-        except InputError:
+        except BaseException:  # Ctrl-C, too
             self.driver.close()
             raise
 
@@ -288,7 +288,7 @@ class Run:
         for count in self.recorder.pieces(iteration, chunk):
             state, records, metrics = driver.advance(state, ledger.finished, count)
             done.append((records, metrics))
-            if driver.failure:
+            if records.ended.shape[1] < count:  # a failure, or the user stops it
                 break
             iteration += count
             self.recorder.take(state, iteration)
@@ -306,7 +306,7 @@ class Run:
         return self.driver.compared(state, returns), returns
 
     def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
-        """The mean return of greedy episodes of each seed; InputError if an environment fails."""
+        """The mean return of greedy episodes of each seed; InputError if an environment fails, or as of `play`."""
         self.greedy_episodes = self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns
         return self.greedy_episodes.mean(axis=1)
 
@@ -361,13 +361,18 @@ class Run:
         try:
             episodes = [
                 builder.seen_along(
-                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), SHOWN, LONGEST_PATH
+                    self.settings.seed + row, functools.partial(self._played_on, player), SHOWN, LONGEST_PATH
                 )
                 for row, player in enumerate(players)
             ]
             return Along.of(episodes, builder.interface.reading.array)
-        except Exception:  # of the user's environment, which the run's record tells of
+        except Exception:  # of the user's environment, which the run's record tells of, or for want of time
             return None
+
+    def _played_on(self, player: Player, observation: Any, mask: Any) -> int:
+        """The greedy action; OutOfTimeError once a signal came a while ago."""
+        self.driver.stop.require_time()
+        return int(player.greedy(observation, mask))
 
     def close(self) -> None:
         self.driver.close()
