@@ -29,7 +29,7 @@ SMALLER = (
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 """Ctrl-C, what schedulers, containers and `timeout` send before they kill, and the end of a terminal or connection."""
 
-PLAY_SECONDS = 5.0
+PLAY_SECONDS = 3.0
 """For so long after a signal greedy episodes are still played: containers are killed after ten seconds."""
 
 AT_ONCE_SECONDS = 1.0

@@ -174,7 +174,8 @@ def _declared(env: Made) -> tuple[bool, float | None, int]:
 
 def _action_names(env: Made) -> tuple[str, ...]:
     """The names of its actions in its metadata, if these are texts."""
-    named: Any = (getattr(env, "metadata", None) or {}).get("action_names")
+    said: Any = getattr(env, "metadata", None)
+    named: Any = said.get("action_names") if isinstance(said, dict) else None
     is_list = isinstance(named, list | tuple) and all(isinstance(each, str) for each in named)
     return tuple(named) if is_list else ()
 
