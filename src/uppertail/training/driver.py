@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from uppertail.encodings import ObservationSpace
-from uppertail.environments import FiniteMDP
+from uppertail.environments import FiniteMDP, Say
 from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.masks import ActionMask
 from uppertail.networks import Network
@@ -47,6 +47,7 @@ class Driver(abc.ABC):
     groups: Groups  # of seeds, each with a state of its own
     failure: str | None = None  # why an environment could not go on
     stop: StopRequest = StopRequest()  # of the user
+    say: Say | None = None  # is called with a line if playing takes long
     programs: Programs  # that are compiled for it
     loop: Loop  # after `use`
     iterations: int  # of a chunk, after `use`

@@ -28,7 +28,6 @@ from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.training.driver import EVALUATION_STEPS, Played
 from uppertail.training.loop import Actor, Episode, StepRecord, View, step_keys
-from uppertail.training.process import StopRequest
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
 LEAST_MET, LEAST_LENGTH = 5, 10
@@ -278,12 +277,13 @@ def play_episodes(
     act: Callable[..., Any],
     memory_of: Callable[[np.ndarray], PyTree],
     episodes: int,
-    stop: StopRequest,
+    after_step: Callable[[int, int], object],
 ) -> Played:
     """Plays episodes of each seed, equally many in each of its environments: short episodes are not preferred.
 
     `in_training` is the number of environments of each seed while it trained. `act` gives actions [seeds, envs] and
     memory, from steps, observations, memory, where an episode begins, and masks; `memory_of` the memory at first.
+    `after_step` is called with how many of how many episodes are over.
     """
     count, asked = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     with contextlib.ExitStack() as opened:
@@ -297,7 +297,6 @@ def play_episodes(
         observations = begin_all([host.reset for host in hosts], seeds, AT_FIRST)
         memory = memory_of(observations)
         while (played < quota).any():
-            stop.require_time()
             actions, memory = act(np.full(count, step, np.int32), observations, memory, begins, masks_of(hosts))
             actions, step = np.asarray(actions), step + 1
             for row, host in enumerate(hosts):
@@ -310,6 +309,7 @@ def play_episodes(
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real
                 observations[row] = now.observation
+            after_step(int(played.sum()), quota * envs * count)
     return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths)))
 
 
