@@ -51,7 +51,7 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
-OPENED_WITH = "repeats", "ends_at_limit"  # settings of a builder that its open environments have
+OPENED_WITH = "repeats", "ends_at_limit", "as_read"  # settings of a builder that its open environments have
 UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
@@ -88,6 +88,7 @@ class Run:
             raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
         self.builder = builder
         self.met_chance = False  # `has_met_chance`, once the run is over
+        self.best_mean = -math.inf  # `best_mean_of`, once the run is over
         self.greedy_episodes: Float[np.ndarray, "seeds episodes"] | None = None  # returns of the last evaluation
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
@@ -120,7 +121,7 @@ class Run:
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
         as_before, now = ([getattr(each, name, None) for name in OPENED_WITH] for each in (builder, self.builder))
-        if now != as_before or draft.space is not self.driver.observations:
+        if now != as_before or draft.space != self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
         method = dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)
@@ -202,23 +203,28 @@ class Run:
     def _widened(self, state: State) -> State:
         """The state with the distribution fitted to a wider range, if a return was beyond the measured one.
 
-        Where there is chance, a learned mean counts, too: it looks beyond the time limit, as the bound has to.
-        It is asked where whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
+        In a table a learned mean counts, too: it looks beyond the time limit, as the bound has to. It is asked where
+        whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
         """
         (low, high, known), ledger = self.returns, self.ledger
         whole = ledger.iteration % self.driver.iterations == 0
         if known or not whole or not self.loop.learner.can_refit or ledger.finished.any():
             return state
         least, most = ledger.seen.tolist()
-        if self.has_chance:
-            best = float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
-            most = max(most, best if best > high + ROUNDED * (high - low) else high)
+        if (best := self.best_mean_of(state)) > high + ROUNDED * (high - low):
+            most = max(most, best)
         if low <= least and most <= high:
             return state
         least, most = min(low, least), max(high, most)
         span = 0.0 if self._range_grows else most - least
         self._fit(ReturnRange(least - span if least < low else low, most + span if most > high else high, known=False))
         return self.driver.refit(state, self.loop)
+
+    def best_mean_of(self, state: State) -> float:
+        """The highest mean return of what was tried in a table; minus infinity: no table learns."""
+        if not isinstance(self._asked_method.chosen_learner, LeastSquares):
+            return -math.inf
+        return float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
 
     @property
     def has_chance(self) -> bool:
