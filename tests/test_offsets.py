@@ -151,3 +151,22 @@ def test_what_was_read_off_the_first_process_is_kept_for_all_others(monkeypatch:
         assert [player.act(Scanned().reset()[0]) for _ in range(4)] == [1, 0, 1, 0]
     finally:
         del gymnasium.registry["Testing/Scanned-v0"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"origins": ((2, 5.0),)}, "origins names number 2, but Line shows 2 numbers: count from 0, or leave it out."),
+        ({"constant_texts": ("mission",)}, "constant_texts names 'mission', but the texts of Line are: none."),
+    ],
+)
+def test_what_is_not_there_is_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ut.InputError, match=f"^{words}"):
+        _ = ut.FromGymnasium(lambda: Line(1e6, 1, np.float64), id="Line", **settings).inspected
+
+
+def test_given_origins_are_subtracted_and_none_is_given_by_an_empty_list() -> None:
+    shown = np.array([1e6 + 2, 3.0])
+    for origins, read in ((((0, 1e6), (1, 1.0)), [2.0, 2.0]), ((), [1e6 + 2, 3.0])):
+        builder = ut.FromGymnasium(lambda: Line(1e6, 1, np.float64), origins=origins)
+        assert builder.interface.reading.array(shown).tolist() == read

@@ -221,8 +221,8 @@ class Run:
         return self.driver.refit(state, self.loop)
 
     def best_mean_of(self, state: State) -> float:
-        """The highest mean return of what was tried in a table; minus infinity: no table learns."""
-        if not isinstance(self._asked_method.chosen_learner, LeastSquares):
+        """The highest mean of what was tried in a table; minus infinity: there is none, or optimism is in its mean."""
+        if not isinstance(self._asked_method.chosen_learner, LeastSquares) or not self.method.distribution.has_spread:
             return -math.inf
         return float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
 

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from uppertail.encodings import Pixels, hash_of, one_hot_text
+from uppertail.encodings import Numbers, Pixels, hash_of, one_hot_text
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import sample_allowed
 from uppertail.environments.gymnasium.adapter import Checked, Stack, WithFirst
@@ -32,6 +32,7 @@ from uppertail.environments.spaces import (
     leaves,
     read_space,
 )
+from uppertail.errors import InputError, join_names
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200  # a text that never changes in so many random episodes and steps is a constant
 
@@ -84,6 +85,9 @@ def inspect_environment(
     if alone and hashed is None:
         texts = call(lambda: _texts(env), lambda: f"{label}, in a random episode before training,")
     left_out = _constant(space, texts, constant_texts)
+    if unknown := sorted({*(constant_texts or ())} - {*_names(texts)}):
+        shown = join_names(sorted(_names(texts))) if texts else "none"
+        raise InputError(f"constant_texts names {unknown[0]!r}, but the texts of {label} are: {shown}.")
     walk = list[Any]()
     if alone and hashed is None and holds_more(space):
         with contextlib.suppress(Exception):  # the run says why in its own words
@@ -93,6 +97,11 @@ def inspect_environment(
     if hashed is None:
         chosen, lost = chosen_origins(space, left_out, walk) if walk and not is_image(space) else ((), False)
         reading = read_space(np, space, left_out, states=states, origins=chosen if origins is None else origins)
+        count = len(reading.space.low) if isinstance(reading.space, Numbers) else 0
+        if beyond := [place for place, _ in origins or () if not 0 <= place < count]:
+            raise InputError(
+                f"origins names number {beyond[0]}, but {label} shows {count} numbers: count from 0, or leave it out."
+            )
     else:
         reading = of_images(hashed, space) if alone else hashed
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
