@@ -453,7 +453,7 @@ RULES = (
         "of each large number the value in the first observation, 0, or the median of its large values: what keeps "
         "most values apart is subtracted, the first of those that keep as many. Later commands subtract the same",
         f"large: {LARGE['f']:g}, integers {LARGE['i']:g}; {TRIED_STEPS} steps",
-        "set once",
+        "set once: [decision 50](decisions/0050-what-is-read-once-is-kept.md)",
         "ids of products, a sentinel in the first observation, positions in meters on a map, times in seconds",
     ),
     Rule(
