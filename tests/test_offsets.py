@@ -153,6 +153,21 @@ def test_what_was_read_off_the_first_process_is_kept_for_all_others(monkeypatch:
         del gymnasium.registry["Testing/Scanned-v0"]
 
 
+class Far(Scanned):
+    """Shows a small number at first, and codes after 300 episodes."""
+
+    observation_space: Any = spaces.Box(0, 2**62, (1,), np.int64)
+
+    def seen(self) -> Any:
+        return np.array([self.start % 2 + (4006381333932 if self.start > 300 else 0)])
+
+
+def test_codes_that_come_later_and_become_one_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scanned, "start", 0)
+    with pytest.warns(UserWarning, match="^Different observations of Far became the same in 32 bits"):
+        ut.train(ut.FromGymnasium(Far), settings=ut.Settings(seeds=1, steps=64))
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -17,6 +17,7 @@ UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
 IMAGE_SIDE = 10  # an array of numbers with two or three axes is an image if it has as many rows and columns
 LARGE = {"f": 1024.0, "i": 2.0**23, "u": 2.0**23}  # 32 bits hold fractions to 6e-5 there, and integers up to 2^24
 NOISE = 1e-12  # differences of so small a part of the largest number seen are errors of sums in 64 bits
+MOST_WATCHED = 10_000  # observations that are compared with each other
 ROUNDED = 256.0  # differences from a large number are rounded to so many of its spacings: sums in another order differ
 LARGEST_INTEGER = 2**31 - 1  # of an integer of 32 bits
 MOST_STATES = 4096  # observations of several integers are one state if they have at most this many values
@@ -241,6 +242,32 @@ def chosen_origins(space: Any, left_out: frozenset[Path], walk: Sequence[Any]) -
                 lost |= kept < _distinct(numbers)
         place += _count(part)
     return tuple(found), lost
+
+
+class Watched:
+    """Reads observations with numbers of 64 bits, and notices if large ones that differ become the same."""
+
+    def __init__(self, read: Callable[[Any], Any], space: Any) -> None:
+        self.read, self.merged = read, False
+        self._paths = [path for path, part in leaves(space) if is_a(part, "Box") and holds_more(part)]
+        self._known = dict[bytes, list[np.ndarray]]()
+
+    def __call__(self, seen: Any) -> Any:
+        array = self.read(seen)
+        if not self.merged and len(self._known) < MOST_WATCHED:
+            wide = [np.array(at(seen, path)) for path in self._paths]
+            before = self._known.setdefault(array.tobytes(), wide)
+            self.merged = any(map(_apart, before, wide))
+        return array
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether large numbers differ by more than errors of sums."""
+    if one.dtype.kind not in LARGE or one.shape != other.shape:
+        return False
+    large = np.abs(one.astype(np.float64)) >= LARGE[one.dtype.kind]
+    same = np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one == other
+    return bool((large & ~same).any())
 
 
 def _large(seen: np.ndarray) -> list[int]:

@@ -33,7 +33,7 @@ from uppertail.environments.gymnasium.vector import HostEnvironments, episode_se
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import PackageBuilder, call, described
-from uppertail.environments.spaces import Reading
+from uppertail.environments.spaces import Reading, Watched
 from uppertail.errors import InputError
 
 Seen = tuple[Any, Bool[np.ndarray, " actions"] | None]
@@ -263,11 +263,22 @@ class GymnasiumBuilder(PackageBuilder):
                 f"{named}. Name them by --env.action_names."
             )
         if self.inspected.merges:
-            lines.append(
-                f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such "
-                "as differences from a start."
-            )
+            lines.append(self.merging)
         return " ".join(lines) or None
+
+    @property
+    def merging(self) -> str:
+        """What to do where observations that differ become the same."""
+        return (
+            f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such as "
+            "differences from a start, or use --env.encoding hashed if observations repeat."
+        )
+
+    @property
+    def has_merged(self) -> bool:
+        """Whether large numbers that differ became the same in an observation that was read so far."""
+        read = self.interface.reading.array
+        return isinstance(read, Watched) and read.merged and not self.inspected.merges
 
     @property
     def preferences(self) -> Preferences:

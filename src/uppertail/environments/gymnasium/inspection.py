@@ -23,6 +23,7 @@ from uppertail.environments.spaces import (
     Origins,
     Path,
     Reading,
+    Watched,
     at,
     chosen_origins,
     holds_more,
@@ -97,6 +98,8 @@ def inspect_environment(
     if hashed is None:
         chosen, lost = chosen_origins(space, left_out, walk) if walk and not is_image(space) else ((), False)
         reading = read_space(np, space, left_out, states=states, origins=chosen if origins is None else origins)
+        if walk and not is_image(space):
+            reading = reading._replace(array=Watched(reading.array, space))
         count = len(reading.space.low) if isinstance(reading.space, Numbers) else 0
         if beyond := [place for place, _ in origins or () if not 0 <= place < count]:
             raise InputError(
