@@ -2,9 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from typing import Any
 
 import gymnasium
@@ -15,7 +12,6 @@ from gymnasium import spaces
 from uppertail.environments import EnvironmentFailedError, FromGymnasium
 from uppertail.environments.gymnasium.adapter import _end_later, adapt_apart
 from uppertail.training import rollouts
-from uppertail.training.process import interruptible
 
 SIZES = {"vector": (3,), "image": (10, 10)}
 
@@ -126,49 +122,3 @@ def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent() -> None:
         signal.alarm(0)
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="no SIGHUP")
-def test_a_closed_terminal_ends_a_run_unless_that_is_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        with interruptible() as asked:
-            signal.raise_signal(signal.SIGHUP)
-        assert asked.is_set() and asked.exit_code == 129
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-        with interruptible() as asked:
-            signal.raise_signal(signal.SIGHUP)
-        assert not asked.is_set()
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="no groups of processes")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_to_all_processes_keeps_what_was_learned(number: int, code: int, tmp_path: Any) -> None:
-    """As a terminal sends Ctrl-C, and SIGHUP when it is closed: to the run and to the processes of its environments."""
-    arguments = [
-        "train", "--env", "Gym", "--env.id", "CartPole-v1", "--num_envs", "2", "--env.vectorization", "async",
-        "--env.returns", "[0, 50]", "--seeds", "1",
-        "--episodes", "1000000", "--network.width", "8", "--env.num_features", "8", "--out", "run",
-        "--replay_size", "100", "--batch_size", "8", "--replay", "Uniform", "--target", "Online", "--quiet",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        [sys.executable, "-m", "uppertail", *arguments],
-        cwd=tmp_path,
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        log, deadline = tmp_path / "run" / "log.jsonl", time.monotonic() + 120
-        while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.05)
-        os.killpg(process.pid, number)
-        _, said = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == code, said.decode()
-    assert {"summary.json", "episodes.npz", "networks.safetensors", "curve.png"} <= {
-        path.name for path in (tmp_path / "run").iterdir()
-    }

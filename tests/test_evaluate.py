@@ -360,3 +360,9 @@ def test_evaluations_whose_names_are_long_have_files_of_their_own() -> None:
     first, second = (evaluate._name("greedy", [*changes, f"--seed={seed}"]) for seed in (7, 8))
     assert first != second and max(map(len, (first, second))) < 120
     assert evaluate._name("my.own.Policy", ["--seed=3"]) == "evaluation-Policy-seed-3"
+
+
+def test_a_slow_environment_is_not_silent(cart, monkeypatch, capsys):
+    monkeypatch.setattr("uppertail.environments.random_policy.SILENT", -1.0)
+    assert main(["evaluate", str(cart), "--episodes", "6"]) == 0
+    assert "\nuppertail: 6 of 12 episodes were played in " in capsys.readouterr().err

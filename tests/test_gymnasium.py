@@ -140,9 +140,13 @@ class Paying(gymnasium.Env[Any, Any]):
         )
 
 
+class NoMetadata(Counting):
+    metadata: Any = None
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> Any:
-    names = {"Counting-v0": Counting, "Remembering-v0": Remembering, "Paying-v0": Paying}
+    names = {"Counting-v0": Counting, "Remembering-v0": Remembering, "Paying-v0": Paying, "NoMetadata-v0": NoMetadata}
     for name, kind in names.items():
         gymnasium.register(f"Testing/{name}", entry_point=kind)
     yield
@@ -1079,6 +1083,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "equal returns": (lambda: Gym("CartPole-v1", returns=(1.0, 1.0)), ["returns is [1.0, 1.0]: give the lowest, then"]),
     "no steps": (lambda: Gym("CartPole-v1", max_episode_steps=0), ["max_episode_steps is 0, but an episode needs at"]),
+    "its metadata": (
+        lambda: Gym("Testing/NoMetadata-v0").compiles,
+        ["Testing/NoMetadata-v0 cannot be made (InvalidMetadata: Expect the environment metadata to be dict"],
+    ),
     "not made": (lambda: FromGymnasium(refuse).compiles, ["refuse cannot be made (RuntimeError: no licence)."]),
     "not copied": (
         lambda: FromGymnasium(Uncopyable()).compiles,

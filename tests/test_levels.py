@@ -191,7 +191,7 @@ def test_a_process_of_its_own_takes_the_environments_own_actions() -> None:
         for action in (0, 2, 1, 2):
             ours, theirs = alone.step(np.array([action])), apart.step(np.array([action, 0]))
             np.testing.assert_array_equal(ours.next_observation[0], theirs.next_observation[0])
-            assert ours.reward[0] == theirs.reward[0] == np.float32(-0.1 if action != 1 else 0)
+            assert ours.reward[0] == theirs.reward[0] == pytest.approx(-0.1 if action != 1 else 0)
     finally:
         apart.close()
 

@@ -108,12 +108,17 @@ def test_a_recording_whose_networks_are_too_large_shows_the_first_observation(mo
     assert (recorded.mean.shape[2], recorded.path) == (1, None)
 
 
+class Careless(Cell):
+    metadata: Any = ("human",)
+
+
 def test_names_of_actions_are_given_declared_or_those_of_documentation():
     assert ut.FromGymnasium(Steps).names["actions"] == ("off", "on")
     assert ut.FromGymnasium(Steps, action_names=["no", "yes"]).names["actions"] == ("no", "yes")
     assert ut.Gym("CartPole-v1").names["actions"] == ("left", "right")
     assert ut.Gym("CartPole-v1", action_names=["l", "r"]).names["actions"] == ("l", "r")
     assert ut.FromGymnasium(Cell).names == {}
+    assert ut.FromGymnasium(Careless).names == {}
     with pytest.raises(ut.InputError, match="action_names has 3 names, but there are 2 actions"):
         _ = ut.FromGymnasium(Steps, action_names=["a", "b", "c"]).inspected
 

@@ -2,6 +2,7 @@
 
 import io
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.progress import Progress
 
 from uppertail.cli import main, print_table
 from uppertail.cli.train import Status
+from uppertail.training.process import StopRequest
 from worlds import Cell
 
 
@@ -31,6 +33,9 @@ def test_the_bar_says_what_the_run_does() -> None:
     bar.update(task, completed=1.0)
     now[0] += 3
     assert shown() == "playing greedy episodes (3 s)"
+    asked = StopRequest()
+    asked.ask(signal.SIGINT)
+    assert Status(asked).render(bar.tasks[0]).plain == "stopping (Ctrl-C again: at once)"
 
 
 def test_a_title_is_not_folded_to_the_width_of_its_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """A measured range of returns grows in a run, with several environments too, and wherever the run is stopped."""
 
 import dataclasses
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from uppertail.environments.interface import Interface
 from uppertail.environments.spaces import read_space
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
-from uppertail.training.remarks import beyond_what_was_given
+from uppertail.training.remarks import beyond_what_was_given, endless
 from uppertail.training.rollouts import Rollouts
 from uppertail.training.run import Run
+from uppertail.training.train import drive
 from worlds import Cell
 
 LENGTH = 9
@@ -155,3 +157,52 @@ def test_a_number_whose_rare_values_set_its_scale_is_said(rare: int, left_out: A
     run.close()
     found = [note for note in run.notes if note.startswith("Number 0 of observations is within ")]
     assert len(found) == said and ("up to 1e+06 away" in "".join(found)) == said
+
+
+class Delayed(gymnasium.Env[Any, int]):
+    """A walk of nine cells whose middle pays 1 in each step; an action is taken, and shown, one step later."""
+
+    observation_space: Any = spaces.MultiDiscrete([9, 3])
+    action_space: Any = spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.at, self.next = int(self.np_random.integers(9)), 2
+        return np.array([self.at, self.next]), {}
+
+    def step(self, action: Any) -> Any:
+        self.at, self.next = int(np.clip(self.at + (1, -1, 0)[self.next], 0, 8)), int(action)
+        return np.array([self.at, self.next]), float(self.at == 4), False, False, {}
+
+
+def test_what_is_learned_beyond_the_time_limit_widens_the_range_of_a_table() -> None:
+    """Staying in the middle is worth 200 to a discount of 0.995, but within 30 steps no episode earns 23.
+
+    With a start as wide as 23, what was tried once at the middle looked better than all that was not.
+    """
+    limited = functools.partial(gymnasium.wrappers.TimeLimit, max_episode_steps=30)
+    make: Any = lambda: limited(Delayed())  # noqa: E731
+    settings = ut.Settings(seeds=2, steps=4_000)
+    found = ut.train(ut.FromGymnasium(make), settings=settings).record
+    assert found.asked["measured_returns"][1] >= 200.0
+    assert min(found.greedy_returns) >= 26.0
+    with pytest.warns(UserWarning, match=r"A return of [\d.]+ was learned, far beyond the given 0 to 23"):
+        ut.train(ut.FromGymnasium(make, returns=(0.0, 23.0)), settings=ut.Settings(seeds=1, steps=1_000))
+
+
+class Endless(Cell):
+    """Has a number of another meaning by the name of a limit."""
+
+    max_steps = 7
+
+    def step(self, action: Any) -> Any:
+        return *super().step(action)[:2], False, False, {}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("kind", "said"), [(Endless, True), (Cell, False)])
+def test_a_number_called_max_steps_is_no_limit_if_no_episode_ends(kind: Any, said: bool) -> None:
+    run = Run(ut.FromGymnasium(kind, returns=(0.0, 9.0)), Method(), ut.Settings(seeds=1, steps=64))
+    drive(run, lambda progress: None)
+    found = endless(run)
+    assert (found is not None and "set a time limit" in found) == said

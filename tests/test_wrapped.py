@@ -85,7 +85,7 @@ def test_texts_that_change_are_one_hot_and_constant_ones_are_left_out_with_a_lin
     array = read.array(first)
     np.testing.assert_array_equal(array[:TEXT_PLACES], one_hot_text("middle"))
     np.testing.assert_array_equal(array[TEXT_PLACES:], [*np.eye(2)[env.drawn], 1, 0])  # no place for either constant
-    reason = "it never changed in 10 random episodes of at most 200 steps. Use --env.encoding hashed to keep it."
+    reason = "it never changed in 10 random episodes of at most 200 steps (--env.constant_texts '[]' keeps it)."
     assert builder.note == (
         f"The text 'mission' of Told is left out: {reason} The text 'rest.1' of Told is left out: {reason}"
     )

@@ -60,7 +60,7 @@ TASKS = {
     "CartPole-v1": Task(100),
     "MountainCar-v0": Task(100, bound=0.08),
     "Acrobot-v1": Task(100, bound=0.08),
-    "LunarLander-v3": Task(400, seeds=5, judged=(301, 400), goal=200.0, window=100),
+    "LunarLander-v3": Task(400, seeds=5, judged=(301, 400), goal=200.0, window=100, bound=0.4),
     "dm_control/pendulum-swingup-v0": Task(40, seeds=5, judged=(31, 40), goal=800.0),
     "dm_control/cartpole-swingup_sparse-v0": Task(80, seeds=5, judged=(71, 80), goal=500.0),
     "dm_control/cartpole-swingup-v0": Task(60, seeds=3, judged=(51, 60), goal=800.0),

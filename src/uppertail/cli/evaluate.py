@@ -8,7 +8,7 @@ import numpy as np
 
 from uppertail import records
 from uppertail.analysis.statistics import mean_interval
-from uppertail.cli import print_table
+from uppertail.cli import complain, print_table
 from uppertail.cli.options import Values
 from uppertail.cli.trained import TrainedRun, elsewhere, open_run
 from uppertail.errors import InputError
@@ -51,6 +51,7 @@ def _document(opened: TrainedRun, run: Run, changes: Sequence[str], asked: str, 
     """The episodes of each seed in a run's environment, and their means; success may not be defined."""
     opened.require_finite(slice(None))
     header, record = opened.file.header, opened.result.record
+    run.driver.say = complain
     played = run.driver.play(opened.networks, opened.policy, episodes)
     steps = run.builder.steps_of(played.lengths)
     returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, steps))

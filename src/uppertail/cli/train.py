@@ -36,7 +36,7 @@ from uppertail.training.checkpoints import Checkpoints
 from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress
 from uppertail.training.method import Method
-from uppertail.training.process import interruptible
+from uppertail.training.process import StopRequest, interruptible
 from uppertail.training.remarks import remarks
 from uppertail.training.results import TrainingFailedError, TrainingResult
 from uppertail.training.run import Run
@@ -230,7 +230,7 @@ def train(
     on = f"; `uppertail resume {shown}` continues the run" if checkpoints else ""
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
-            with progress_bar(label, quiet) as show, contextlib.ExitStack() as logs:
+            with progress_bar(label, quiet, asked_to_stop) as show, contextlib.ExitStack() as logs:
                 callbacks = [show, *map(logs.enter_context, (log, *loggers)), *beside]
                 result = drive(
                     run, lambda progress: [callback(progress) for callback in callbacks], checkpoints, learned
@@ -242,8 +242,10 @@ def train(
         _write(folder, result, label)
     for remark in remarks(run, result):
         complain(whose + remark)
-    if result.record.interrupted and not quiet:
-        print(f"Interrupted: what was learned until now is kept{on}.", file=sys.stderr)
+    if asked_to_stop.is_set() and not quiet:
+        returns = result.record.greedy_returns
+        plays = f"; `uppertail evaluate {shown}` plays it greedily" if any(map(math.isnan, returns)) else ""
+        print(f"Interrupted: what was learned until now is kept{on}{plays}.", file=sys.stderr)
     if not quiet:
         print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
         print(f"Results in {folder}")
@@ -268,9 +270,15 @@ def _write(folder: Path, result: TrainingResult, label: str) -> None:
 
 
 class Status(ProgressColumn):
-    """What a run does: it compiles, until there is a first report; it trains; it plays greedy episodes."""
+    """What a run does: it compiles, until there is a first report; it trains; it plays greedy episodes; it stops."""
+
+    def __init__(self, asked_to_stop: StopRequest | None = None, **more: Any) -> None:
+        super().__init__(**more)
+        self.asked_to_stop = asked_to_stop
 
     def render(self, task: Task) -> Text:
+        if self.asked_to_stop and self.asked_to_stop.is_set():
+            return Text("stopping (Ctrl-C again: at once)")
         if task.finished:
             since = task.get_time() - (task.start_time or 0.0) - (task.finished_time or 0.0)
             return Text(f"playing greedy episodes ({since:.0f} s)")
@@ -278,12 +286,14 @@ class Status(ProgressColumn):
 
 
 @contextlib.contextmanager
-def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+def progress_bar(
+    label: str, quiet: bool, asked_to_stop: StopRequest | None = None
+) -> Iterator[Callable[[Progress], None]]:
     """Yields the callback that keeps a progress bar up to date; a quiet one shows nothing."""
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=3)),
         BarColumn(bar_width=6),
-        Status(table_column=Column(no_wrap=True, overflow="ellipsis", ratio=11)),
+        Status(asked_to_stop, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=11)),
         TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
     )
     console = Console(stderr=True)  # one that is no terminal, such as a file, shows nothing: it may be full

@@ -24,6 +24,8 @@ from uppertail.environments import (
 from uppertail.types import ReturnRange
 
 RIDGE, FLOOR = 0.1, 1e-4  # of the regression on numbers from 0 to 1, and of its variance, in units of each goal
+USUAL = 0.9  # share of the steps in which a number is as it usually is
+TAIL = 30  # how many times as large as it usually is the scale of a number may be
 LEAST_FREE, LARGEST_ERROR = 50, 0.35  # transitions of each action that its regression leaves free; standard error
 SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
 
@@ -204,9 +206,29 @@ def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
         variance = np.diag(inverse @ gram @ inverse)[:, None] * noise
         effect[varies] += np.sum(weights**2 / variance, axis=1)
         unclear[varies] |= np.sqrt(variance.max(axis=1, initial=0.0)) > LARGEST_ERROR
+    unclear |= [tail_of(number).is_heavy for number in here.T]  # in units of what is rare, all else looks the same
     terms = len(actions) * goals.shape[1]
     irrelevant = ~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms))
     return np.flatnonzero(irrelevant & ~irrelevant.all())
+
+
+class Tail(NamedTuple):
+    """How far a number is from its median: usually, by the root of the mean square, and at most."""
+
+    usual: float
+    scale: float
+    most: float
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it is rarely so large that, in units of its scale, it hardly varies in all other steps."""
+        return 0 < TAIL * self.usual < self.scale
+
+
+def tail_of(number: Float[np.ndarray, " steps"]) -> Tail:
+    """How far a number that was seen so is from its median."""
+    away = np.abs(number.astype(np.float64) - np.median(number))
+    return Tail(float(np.quantile(away, USUAL)), float(np.sqrt(np.mean(away**2))), float(away.max()))
 
 
 def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " left_out"]:
@@ -235,7 +257,7 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
     if not is_seen or numbers.shape[1] > MOST_JUDGED:
         return np.zeros(0, np.int64)
     one, acted = np.ones((len(here), 1)), actions - actions.mean(axis=0)
-    kept = _varying(numbers, begins) < IDLE_EPISODES
+    kept = (_varying(numbers, begins) < IDLE_EPISODES) | [tail_of(number).is_heavy for number in here.T]
     kept |= _effects(acted, np.hstack([one, numbers]), _left(change, np.hstack([one, numbers])), begins)
     fresh, contexts = kept, np.hstack([one, acted, numbers[:, kept]])
     while contexts.size:

@@ -21,13 +21,17 @@ from uppertail.defaults.facts import (
     SIGNIFICANT,
     STANDS_STILL,
     STOPPED,
+    TAIL,
     TOLD,
     UNDONE,
+    USUAL,
     Facts,
 )
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
+from uppertail.environments.gymnasium.inspection import TRIED_EPISODES, TRIED_STEPS
+from uppertail.environments.spaces import LARGE
 from uppertail.evidence import EvidenceBuilder, PixelCounts
 from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
@@ -180,7 +184,7 @@ class Draft:
         if isinstance(self.builder, VectorBuilder):
             usual = {
                 "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None,
-                "stack": None, "ends_at_limit": None,
+                "stack": None, "ends_at_limit": None, "origins": None, "constant_texts": None,
             }  # fmt: skip
             given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given
@@ -200,7 +204,7 @@ class Draft:
         if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
             return self
         changed = builder.with_settings(**{name: value})
-        space = changed.observations if name in ("encoding", "stack") else self.space
+        space = changed.observations if name in ("encoding", "stack", "origins", "constant_texts") else self.space
         return dataclasses.replace(self, builder=changed, space=space)
 
 
@@ -248,6 +252,20 @@ def _encoding(facts: Facts, draft: Draft) -> Choice | None:
     if share < IMAGES_REPEATED:
         return Choice("one_hot", f"{seen}, so they stay images", True)
     return Choice("hashed", f"{seen}, so each is a state", True, HASHED.format(share))
+
+
+def _origins(facts: Facts, draft: Draft) -> Choice | None:
+    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.is_wide:
+        return None
+    origins = builder.interface.reading.origins
+    return Choice(origins, "large numbers keep their digits" if origins else "32 bits hold what was seen", True)
+
+
+def _constant_texts(facts: Facts, draft: Draft) -> Choice | None:
+    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.has_texts:
+        return None
+    constant = builder.inspected.left_out
+    return Choice(constant, "they never changed in random episodes" if constant else "each text changed", True)
 
 
 def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
@@ -428,14 +446,36 @@ RULES = (
         "Blackjack (0.62)",
     ),
     Rule(
+        "env.origins",
+        _origins,
+        "if numbers of a single environment of Gymnasium have more than 32 bits and are no image: how many values of "
+        "each large number stay apart in 32 bits, in steps of random episodes",
+        "of each large number the value in the first observation, 0, or the median of its large values: what keeps "
+        "most values apart is subtracted, the first of those that keep as many. Later commands subtract the same",
+        f"large: {LARGE['f']:g}, integers {LARGE['i']:g}; {TRIED_STEPS} steps",
+        "set once: [decision 50](decisions/0050-what-is-read-once-is-kept.md)",
+        "ids of products, a sentinel in the first observation, positions in meters on a map, times in seconds",
+    ),
+    Rule(
+        "env.constant_texts",
+        _constant_texts,
+        "if an environment of Gymnasium shows texts: whether they change in random episodes",
+        "the names of texts that never change, which are left out; later commands leave out the same",
+        f"{TRIED_EPISODES} episodes of at most {TRIED_STEPS} steps",
+        "set once",
+        "MiniGrid's missions",
+    ),
+    Rule(
         "env.left_out",
         _irrelevant,
         "the weights of a regression of what follows (next numbers, reward, end) on the numbers, for each action; if "
         "numbers stay numbers, what each moves: the reward, the end, and the change of others",
         "numbers whose weights are no larger than chance makes them; constants of an episode and slow noise, which "
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
-        "since a goal would look the same; a clock stays, too, where the time limit is paid",
-        f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers",
+        "since a goal would look the same; a clock stays, too, where the time limit is paid, and a number that is "
+        "rarely far beyond its usual size",
+        f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
+        f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much",
         "[decision 22](decisions/0022-numbers-that-tell-nothing.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
         "[CartPole, changed](invariance.md)",

@@ -26,6 +26,7 @@ from uppertail.environments.interface import Interface
 from uppertail.environments.packages import EnvironmentFailedError, PackageBuilder, begin_all
 from uppertail.environments.random_policy import (
     WIDER,
+    Patience,
     Say,
     Steps,
     discounted_returns,

@@ -29,6 +29,21 @@ SILENT = 5.0  # seconds after which a line says what takes so long; the next one
 
 WHERE = "The environment, stepped by a random policy before the run,"
 Say = Callable[[str], object]
+
+
+class Patience:
+    """Says how far something is once it has taken a while, and again each time it has taken twice as long."""
+
+    def __init__(self, say: Say) -> None:
+        self.say, self.began, self.line = say, time.monotonic(), SILENT
+
+    def __call__(self, so_far: Callable[[float], str]) -> None:
+        """`so_far` tells what was done in so many seconds."""
+        if (passed := time.monotonic() - self.began) > self.line:
+            self.line *= 2
+            self.say(so_far(passed))
+
+
 Walker = tuple[PyTree, Array, ActionMask]
 """State of an episode in progress, what it shows, and which actions are allowed."""
 
@@ -119,7 +134,7 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
     """Steps in an environment that Python steps."""
     environment, random = builder.open(0, 1), np.random.default_rng(0)
     least, rows, ends = OBSERVED_STEPS if observed else 0, list[Steps](), [0]
-    began, line = time.monotonic(), SILENT
+    patience = Patience(say)
     try:
         observation = begin_host(environment.reset, lambda: WHERE)
         while len(rows) < least or (
@@ -135,12 +150,12 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
             if now.terminated[0] or now.truncated[0]:
                 ends.append(len(rows))
             observation = now.observation
-            if (passed := time.monotonic() - began) > line:
-                line *= 2
-                say(
+            patience(
+                lambda passed: (
                     f"Before the run a random policy tries the environment: {len(rows):,} steps in {passed:.0f} s; "
                     f"it takes {MEASURED_EPISODES} episodes, or at least {MEASURED_STEPS:,} steps."
                 )
+            )
     finally:
         environment.close()
     steps = Steps(*map(np.stack, zip(*rows, strict=True)))

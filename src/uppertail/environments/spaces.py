@@ -3,9 +3,8 @@
 Spaces are told apart by the names of their classes, since packages that follow gymnax's form copied its spaces.
 """
 
-import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,8 @@ from uppertail.errors import InputError
 UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
 IMAGE_SIDE = 10  # an array of numbers with two or three axes is an image if it has as many rows and columns
 LARGE = {"f": 1024.0, "i": 2.0**23, "u": 2.0**23}  # 32 bits hold fractions to 6e-5 there, and integers up to 2^24
+NOISE = 1e-12  # differences of so small a part of the largest number seen are errors of sums in 64 bits
+MOST_WATCHED = 10_000  # observations that are compared with each other
 ROUNDED = 256.0  # differences from a large number are rounded to so many of its spacings: sums in another order differ
 LARGEST_INTEGER = 2**31 - 1  # of an integer of 32 bits
 MOST_STATES = 4096  # observations of several integers are one state if they have at most this many values
@@ -29,21 +30,22 @@ SIZES: dict[str, Callable[[Any], Any]] = {
 """How many values each integer of a space has."""
 
 Path = tuple[Any, ...]  # where in an observation something is: keys of Dicts and indices of Tuples
+Origins = tuple[tuple[int, float], ...]  # what is subtracted from numbers of a vector, by place
 
 
 class Reading(NamedTuple):
     """How observations are read: as one array, which is a copy, and the space of that array.
 
     `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text, or it is hashed. `first`
-    is the number of the first state of a Discrete. `origins` are what is subtracted from numbers of a vector, by place.
-    `parts` are those that the array is made of, in order; none: it is the observation itself, or a hash of it.
+    is the number of the first state of a Discrete. `origins` are subtracted before 32 bits would lose digits. `parts`
+    are those that the array is made of, in order; none: it is the observation itself, or a hash of it.
     """
 
     array: Callable[[Any], Any]
     space: ObservationSpace
     shape: tuple[int, ...] | None = None
     first: int = 0
-    origins: tuple[tuple[int, float], ...] = ()
+    origins: Origins = ()
     parts: tuple["Part", ...] = ()
 
 
@@ -61,7 +63,7 @@ class Part(NamedTuple):
     integers: Callable[[Any], Any] | None = None
     sizes: tuple[int, ...] = ()
     start: Int[np.ndarray, " integers"] | None = None  # the lowest of each integer
-    origin: np.ndarray | None = None  # what is subtracted from its numbers; None: nothing
+    origin: Float[np.ndarray, " numbers"] | None = None  # what is subtracted from its numbers; None: nothing
 
 
 def is_a(space: Any, *kinds: str) -> bool:
@@ -108,7 +110,7 @@ def read_space(
     left_out: frozenset[Path] = frozenset(),
     images: bool = True,
     states: bool = False,
-    seen: Any = None,
+    origins: Origins = (),
 ) -> Reading:
     """How the observations of a space are read.
 
@@ -118,8 +120,7 @@ def read_space(
         left_out: paths of texts that never change.
         images: whether a bounded Box of at least 10 x 10 is an image; else it is flat.
         states: whether several integers are one state, if they have few values together; else they are one-hot.
-        seen: an observation, whose large numbers of 64 bits are subtracted from others before these lose digits; None:
-            nothing is.
+        origins: what is subtracted from numbers of 64 bits.
 
     Raises:
         InputError: they are of no kind that a network can take.
@@ -128,8 +129,11 @@ def read_space(
     if images and is_a(space, "Box") and (image := _image(space)):
         kind = np.uint8 if np.dtype(space.dtype) in (bool, np.uint8) else np.float32
         return Reading(lambda seen: _pixels(xp, seen, kind, space), image, tuple(space.shape))
-    first_seen = (lambda path: None) if seen is None else functools.partial(at, seen)
-    parts = [_part(xp, path, part, first_seen(path)) for path, part in leaves(space) if path not in left_out]
+    parts = list[Part]()
+    for path, part in leaves(space):
+        if path not in left_out:
+            place = sum(each.low.size for each in parts)
+            parts.append(_part(xp, path, part, tuple((index - place, number) for index, number in origins)))
     count = math.prod(size for part in parts for size in part.sizes)
     discrete = is_a(space, "Discrete")
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
@@ -139,7 +143,7 @@ def read_space(
         lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
         _numbers(space, parts),
         shape,
-        origins=_origins(parts),
+        origins=origins,
         parts=(*parts,),
     )
 
@@ -204,40 +208,116 @@ def _require_same(seen: Any, read: np.ndarray, space: Any) -> None:
         raise ValueError(f"the observation holds {numbers[wrong].flat[0]}, which is not in {space}")
 
 
-def _centered(numbers: np.ndarray, origin: np.ndarray) -> Float[np.ndarray, " numbers"]:
-    """Numbers less those of an observation, in 64 bits and then in 32."""
-    if origin.dtype.kind == "i":
-        return (numbers.astype(np.int64) - origin).astype(np.float32)
-    step = np.where(origin == 0, 0.0, ROUNDED * np.spacing(np.abs(origin)))
-    less = numbers - origin
-    return np.where(step > 0, np.round(less / np.where(step > 0, step, 1.0)) * step, less).astype(np.float32)
+def _centered(numbers: np.ndarray, origin: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
+    """Numbers less their origins, in 64 bits and then in 32; where the origin is 0, they are as they are."""
+    if numbers.dtype.kind in "iu":
+        less = numbers.astype(np.int64) - _whole(origin)  # what is beyond 64 bits comes back in the difference
+    else:
+        step = np.where(origin == 0, 1.0, ROUNDED * np.spacing(np.abs(origin)))
+        less = np.round((numbers - origin) / step) * step
+    return np.where(origin == 0, numbers, less).astype(np.float32)
 
 
-def _origin(seen: Any) -> np.ndarray | None:
-    """The large numbers of a part of an observation, and 0 for the others; None if there are none."""
-    numbers = np.ravel(np.asarray(seen))
-    if numbers.dtype.kind not in LARGE or not np.isfinite(numbers).all():
-        return None
-    large = np.abs(numbers.astype(np.float64)) >= LARGE[numbers.dtype.kind]
-    if not large.any():
-        return None
-    return np.where(large, numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64), 0)
+def _whole(origin: Float[np.ndarray, " numbers"]) -> Int[np.ndarray, " numbers"]:
+    """Origins as integers of 64 bits; those beyond 2^63 as NumPy converts integers without a sign."""
+    return np.array([int(each) % 2**64 for each in origin.tolist()], np.uint64).astype(np.int64)
 
 
-def _origins(parts: list[Part]) -> tuple[tuple[int, float], ...]:
-    each = [np.zeros(part.low.size) if part.origin is None else part.origin.astype(np.float64) for part in parts]
-    return tuple((index, number) for index, number in enumerate(np.concatenate(each).tolist()) if number)
+def chosen_origins(space: Any, left_out: frozenset[Path], walk: Sequence[Any]) -> tuple[Origins, bool]:
+    """What to subtract from the numbers of 64 bits of these observations; whether 32 bits lose some of them anyway.
+
+    Large ones become differences from the first observation, unless more of them stay apart by themselves, or as
+    differences from the median of the large ones: the first one may stand for what is not known yet.
+    """
+    found, place, lost = list[tuple[int, float]](), 0, False
+    for path, part in leaves(space):
+        if path in left_out:
+            continue
+        if is_a(part, "Box") and holds_more(part):
+            seen = np.array([np.ravel(np.asarray(at(each, path))) for each in walk])
+            for index in _large(seen):
+                numbers = seen[:, index]
+                origin, kept = _origin(numbers)
+                found += [(place + index, origin)] if origin else []
+                lost |= kept < _distinct(numbers)
+        place += _count(part)
+    return tuple(found), lost
 
 
-def _part(xp: Any, path: Path, space: Any, seen: Any = None) -> Part:
+class Watched:
+    """Reads observations with numbers of 64 bits, and notices if large ones that differ become the same."""
+
+    def __init__(self, read: Callable[[Any], Any], space: Any) -> None:
+        self.read, self.merged = read, False
+        self._paths = [path for path, part in leaves(space) if is_a(part, "Box") and holds_more(part)]
+        self._known = dict[bytes, list[np.ndarray]]()
+
+    def __call__(self, seen: Any) -> Any:
+        array = self.read(seen)
+        if not self.merged and len(self._known) < MOST_WATCHED:
+            wide = [np.array(at(seen, path)) for path in self._paths]
+            before = self._known.setdefault(array.tobytes(), wide)
+            self.merged = any(map(_apart, before, wide))
+        return array
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether large numbers differ by more than errors of sums."""
+    if one.dtype.kind not in LARGE or one.shape != other.shape:
+        return False
+    large = np.abs(one.astype(np.float64)) >= LARGE[one.dtype.kind]
+    same = np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one == other
+    return bool((large & ~same).any())
+
+
+def _large(seen: np.ndarray) -> list[int]:
+    """The places of numbers of which some are too large for 32 bits to hold small differences."""
+    if seen.dtype.kind not in LARGE or not np.isfinite(seen).all():
+        return []
+    return np.flatnonzero((np.abs(seen.astype(np.float64)) >= LARGE[seen.dtype.kind]).any(axis=0)).tolist()
+
+
+def _origin(numbers: np.ndarray) -> tuple[float, int]:
+    """What to subtract from a number that was seen so, and how many of its values stay apart then."""
+    sizes = numbers.astype(np.float64)
+    large = np.sort(sizes[np.abs(sizes) >= LARGE[numbers.dtype.kind]])
+    first = sizes[0] if np.abs(sizes[0]) >= LARGE[numbers.dtype.kind] else 0.0
+    kept = {
+        origin: np.unique(_centered(numbers, np.full(numbers.size, origin))).size
+        for origin in (float(first), 0.0, float(large[large.size // 2]))
+    }
+    best = max(kept, key=kept.__getitem__)  # of equal ones the first
+    return best, kept[best]
+
+
+def _distinct(numbers: np.ndarray) -> int:
+    """How many values of a number are apart by more than errors of sums."""
+    if numbers.dtype.kind != "f":
+        return np.unique(numbers).size
+    return np.unique(np.round(numbers / (NOISE * np.abs(numbers).max()))).size
+
+
+def _count(space: Any) -> int:
+    """Of how many numbers a part of an observation becomes."""
+    if is_a(space, "MultiBinary", "Box"):
+        return math.prod(space.shape)
+    return int(np.sum(SIZES[kind](space))) if (kind := _kind(space)) else TEXT_PLACES
+
+
+def _kind(space: Any) -> str | None:
+    """The class of a space of integers; None: it has none."""
+    return next((each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES), None)
+
+
+def _part(xp: Any, path: Path, space: Any, origins: Origins = ()) -> Part:
     """How one part of an observation becomes numbers of 32 bits, in a copy: many environments reuse their arrays."""
     if is_a(space, *SIZES):
         return _integers(xp, path, space)
     if is_a(space, "Box"):
         low, high = _bounds(space).reshape(2, -1)
         is_binary = not np.issubdtype(np.dtype(space.dtype), np.floating) and (low >= 0).all() and (high <= 1).all()
-        origin = None if seen is None or not holds_more(space) else _origin(seen)
-        if origin is not None:
+        if here := {place: number for place, number in origins if 0 <= place < low.size}:
+            origin = np.array([here.get(place, 0.0) for place in range(low.size)])
             low, high = low - origin, high - origin
             return Part(
                 path, lambda seen: _centered(_flat(np.asarray(seen), space), origin), low, high, True, origin=origin
@@ -254,7 +334,8 @@ def _part(xp: Any, path: Path, space: Any, seen: Any = None) -> Part:
 
 def _integers(xp: Any, path: Path, space: Any) -> Part:
     """A part of integers: each becomes a one-hot; those of a MultiBinary are 0 and 1 already."""
-    kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
+    kind = _kind(space)
+    assert kind is not None
     whole = np.int64 if xp is np else np.int32
     sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(whole)
     if (sizes > LARGEST_INTEGER).any():

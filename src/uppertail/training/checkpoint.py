@@ -103,6 +103,8 @@ def differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str,
                 yield from differences(before, after)
             else:
                 yield f"{name} {kinds[0]}, not {kinds[1]}", False
+        elif name not in was and after is None:  # a later version has it, and it is open
+            continue
         elif name not in was or name not in now:
             yield f"no {name}" if name not in was else f"{name}, which is unknown here", True
         elif before != after:

@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from uppertail.encodings import ObservationSpace
-from uppertail.environments import FiniteMDP
+from uppertail.environments import FiniteMDP, Say
 from uppertail.learners import Learner, LearnerState, Metrics
 from uppertail.masks import ActionMask
 from uppertail.networks import Network
 from uppertail.policies import ExplorationPolicy
 from uppertail.training.loop import Loop, RunState, StepRecord
+from uppertail.training.process import StopRequest
 from uppertail.training.programs import Groups, Programs
 from uppertail.types import PyTree
 
@@ -45,6 +46,8 @@ class Driver(abc.ABC):
     identity: PyTree  # arrays that are equal if the environments are
     groups: Groups  # of seeds, each with a state of its own
     failure: str | None = None  # why an environment could not go on
+    stop: StopRequest = StopRequest()  # of the user
+    say: Say | None = None  # is called with a line if playing takes long
     programs: Programs  # that are compiled for it
     loop: Loop  # after `use`
     iterations: int  # of a chunk, after `use`
@@ -105,12 +108,13 @@ class Driver(abc.ABC):
         """Makes rollouts and their updates, a chunk of them or fewer.
 
         Records, with axes [seeds, iterations, steps or updates], mean nothing for seeds that are `finished`: these may
-        go on or stand still. After a failure there may be fewer iterations, or none.
+        go on or stand still. After a failure, or once the user stops the run, there may be fewer iterations,
+        or none.
         """
 
     @abc.abstractmethod
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
-        """Plays episodes of each seed without further learning."""
+        """Plays episodes of each seed without further learning; OutOfTimeError: they take long, and a signal came."""
 
     @abc.abstractmethod
     def saved(self) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from uppertail.environments import EnvironmentFailedError, GymnasiumBuilder, HostEnvironments, begin_all
+from uppertail.environments import EnvironmentFailedError, GymnasiumBuilder, HostEnvironments, Patience, begin_all
 from uppertail.errors import InputError
 from uppertail.learners import LearnerState, Metrics
 from uppertail.masks import ActionMask
@@ -122,6 +122,8 @@ class HostDriver(Driver):
         with self.programs.in_loop():
             try:
                 for _ in range(iterations or self.iterations):
+                    if self.stop.is_set():  # an environment may be slow, and the process killed soon
+                        break
                     fresh, record = self._roll_out([run.learned for run in state])
                     state = self._refit_first(state, np.asarray(fresh.reward))
                     state, metrics = self._learn(state, fresh, record)
@@ -141,7 +143,13 @@ class HostDriver(Driver):
             blank = jax.vmap(jax.vmap(actor.blank, in_axes=(None, 0)))(networks, jnp.asarray(first))
             return jax.tree.map(np.asarray, blank)
 
-        return play_episodes(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes)
+        patience = Patience(self.say or (lambda line: None))
+
+        def after_step(over: int, asked: int) -> None:
+            self.stop.require_time()
+            patience(lambda passed: f"{over:,} of {asked:,} episodes were played in {passed:.0f} s.")
+
+        return play_episodes(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes, after_step)
 
     def saved(self) -> dict[str, np.ndarray]:
         return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}

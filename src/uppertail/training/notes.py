@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from uppertail.defaults import Facts
+from uppertail.defaults.facts import USUAL, tail_of
 from uppertail.encodings import Encoding, ObservationSpace, States
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
@@ -12,8 +13,6 @@ from uppertail.training.programs import on_accelerator
 
 FAR = 5  # time limits that a discount may look ahead where there is chance
 IN_COMMON, IN_COMMON_OF_TABLES = 10, 1e5  # what rewards may have in common, in their range; 32 bits hold 7 digits
-USUAL = 0.9  # share of the steps in which a number is as it usually is
-TAIL = 30  # how many times as large as it usually is the scale of a number may be
 
 
 def beyond_the_limit(builder: EnvironmentBuilder, discount: float, has_chance: bool) -> str | None:
@@ -75,26 +74,26 @@ def much_in_common(facts: Facts, by_gradients: bool) -> str | None:
     )
 
 
+def merged(facts: Facts) -> str | None:
+    """A sentence if observations of the random policy that differ became the same."""
+    builder = facts.builder
+    return builder.merging if isinstance(builder, GymnasiumBuilder) and builder.has_merged else None
+
+
 def heavy_tails(facts: Facts, encoding: Encoding) -> str | None:
     """A sentence if a number is rarely so large that, in units of its scale, it hardly varies in all other steps."""
     steps = facts.steps_so_far
     if steps is None or not facts.observed or not isinstance(encoding, Standardized):
         return None
     numbers = np.asarray(steps.observation)
-    usual, scale, most = np.array([_sizes(numbers[:, place]) for place in range(numbers.shape[1])]).T
-    found = np.setdiff1d(np.flatnonzero((usual > 0) & (scale > TAIL * usual)), encoding.vector.left_out)
-    if not found.size:
+    places = np.setdiff1d(np.arange(numbers.shape[1]), encoding.vector.left_out).tolist()
+    heavy = {place: tail for place in places if (tail := tail_of(numbers[:, place])).is_heavy}
+    if not heavy:
         return None
-    worst = found[np.argmax(scale[found] / usual[found])]
+    worst, tail = max(heavy.items(), key=lambda item: item[1].scale / item[1].usual)
     return (
-        f"Number {worst} of observations is within {usual[worst]:.3g} of its median in {USUAL:.0%} of the steps of a "
-        f"random policy, but up to {most[worst]:.3g} away from it in others, which set its scale, so that the "
+        f"Number {worst} of observations is within {tail.usual:.3g} of its median in {USUAL:.0%} of the steps of a "
+        f"random policy, but up to {tail.most:.3g} away from it in others, which set its scale, so that the "
         "network hardly sees what differs in most steps: shrink what is large (--env.wrappers, "
         "gymnasium.wrappers.TransformObservation, with np.arcsinh or np.clip)."
     )
-
-
-def _sizes(number: np.ndarray) -> tuple[float, float, float]:
-    """How far a number is from its median: usually, by the root of the mean square, and at most."""
-    away = np.abs(number.astype(np.float64) - np.median(number))
-    return float(np.quantile(away, USUAL)), float(np.sqrt(np.mean(away**2))), float(away.max())

@@ -11,6 +11,7 @@ import os
 import platform
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,12 @@ SMALLER = (
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 """Ctrl-C, what schedulers, containers and `timeout` send before they kill, and the end of a terminal or connection."""
+
+PLAY_SECONDS = 3.0
+"""For so long after a signal greedy episodes are still played: containers are killed after ten seconds."""
+
+AT_ONCE_SECONDS = 1.0
+"""From so long after a signal on, Ctrl-C ends the process at once; earlier, `timeout` or a parent sent one twice."""
 
 
 def hardware() -> dict[str, Any]:
@@ -71,10 +78,32 @@ def memory_errors() -> Iterator[None]:
         raise InputError(f"The networks and replay buffers of all seeds do not fit into memory: {SMALLER}.") from error
 
 
+class OutOfTimeError(Exception):
+    """Greedy episodes were not played to their end, because a signal asked the run to stop."""
+
+
 class StopRequest(threading.Event):
     """Set when a signal, whose number it keeps, asks the run to stop."""
 
     signal_number: int = signal.SIGINT
+    _when: float = 0.0
+
+    def ask(self, signal_number: int, _: object = None) -> None:
+        """Handles a signal; KeyboardInterrupt if it is another Ctrl-C."""
+        if not self.is_set():
+            self.signal_number, self._when = signal_number, time.monotonic()
+            self.set()
+        elif signal_number == signal.SIGINT and self._since > AT_ONCE_SECONDS:
+            raise KeyboardInterrupt
+
+    def require_time(self) -> None:
+        """Raises OutOfTimeError if a signal came a while ago."""
+        if self.is_set() and self._since > PLAY_SECONDS:
+            raise OutOfTimeError
+
+    @property
+    def _since(self) -> float:
+        return time.monotonic() - self._when
 
     @property
     def exit_code(self) -> int:
@@ -90,7 +119,7 @@ def interruptible() -> Iterator[StopRequest]:
     """Yields an event that Ctrl-C, SIGTERM and SIGHUP set, instead of KeyboardInterrupt and the end of the process.
 
     All that are nested share one; a thread gets one that is never set. A program's own handlers of SIGTERM and SIGHUP
-    stay, as does `nohup`, which ignores SIGHUP.
+    stay, as does `nohup`, which ignores SIGHUP. Another Ctrl-C, a second later, is a KeyboardInterrupt again.
     """
     in_thread = threading.current_thread() is not threading.main_thread()
     asked = _active[0] if _active and not in_thread else StopRequest()
@@ -98,14 +127,10 @@ def interruptible() -> Iterator[StopRequest]:
         yield asked
         return
 
-    def ask(signal_number: int, _: object) -> None:
-        asked.signal_number = signal_number
-        asked.set()
-
     previous = {number: signal.getsignal(number) for number in SIGNALS}
     for number, handler in previous.items():
         if number == signal.SIGINT or handler is signal.SIG_DFL:
-            signal.signal(number, ask)
+            signal.signal(number, asked.ask)
     _active.append(asked)
     try:
         yield asked

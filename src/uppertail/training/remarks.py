@@ -13,6 +13,7 @@ from uppertail.environments import GymnasiumBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
 from uppertail.networks import Network
+from uppertail.training.host import HostDriver
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import GREEDY_EPISODES, Run
 from uppertail.types import ReturnRange
@@ -29,6 +30,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     found = (
         result.networks.remark(),
         run.driver.remark,
+        merged(run),
         beyond_what_was_given(run),
         endless(run),
         met_chance(run),
@@ -40,11 +42,23 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     return [*filter(None, found)]
 
 
+def merged(run: Run) -> str | None:
+    """A sentence if observations that differ became the same, which no note said before the run."""
+    builder = run.driver.builder if isinstance(run.driver, HostDriver) else None
+    return builder.merging if builder and builder.has_merged and builder.merging not in run.notes else None
+
+
 def beyond_what_was_given(run: Run) -> str | None:
-    """A sentence if the range of returns that the user gave is far from what the environment paid."""
+    """A sentence if the range of returns that the user gave is far from what the environment paid, or was learned."""
     (low, high, _), (least, most) = run.returns, run.ledger.seen.tolist()
-    if not run.builder.known_returns or (2 * low - high <= least and most <= 2 * high - low):
+    if not run.builder.known_returns or (2 * low - high <= least and max(most, run.best_mean) <= 2 * high - low):
         return None
+    if most <= 2 * high - low and least >= 2 * low - high:
+        return (
+            f"A return of {run.best_mean:.4g} was learned, far beyond the given {low:.4g} to {high:.4g}, since "
+            "learning looks beyond the time limit: give the returns of an episode without a limit, with "
+            "--env.returns, leave them out, or use --env.ends_at_limit true."
+        )
     return (
         f"Returns from {least:.4g} to {most:.4g} were seen, far beyond the given {low:.4g} to {high:.4g}, in whose "
         "unit the run explores: give those that it has to tell apart, with --env.returns, or leave them out."
@@ -55,9 +69,12 @@ def endless(run: Run) -> str | None:
     """A sentence if no episode ended."""
     if any(seed.returns.size for seed in run.ledger.episodes):
         return None
-    may_go_on = isinstance(run.builder, GymnasiumBuilder) and run.builder.may_go_on
+    builder, steps = run.builder, max(run.ledger.env_steps)
+    may_go_on = isinstance(builder, GymnasiumBuilder) and (
+        builder.may_go_on or (builder.inspected.own_limit or steps) < steps  # it is another kind of number
+    )
     limit = ", or set a time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit" * may_go_on
-    return f"{run.builder.label}: no episode ended in {max(run.ledger.env_steps):,} steps: train longer{limit}."
+    return f"{builder.label}: no episode ended in {steps:,} steps: train longer{limit}."
 
 
 def met_chance(run: Run) -> str | None:

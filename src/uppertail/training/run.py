@@ -41,7 +41,7 @@ from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
-from uppertail.training.notes import beyond_the_limit, heavy_tails, much_in_common, small_steps, too_many_pairs
+from uppertail.training.notes import beyond_the_limit, heavy_tails, merged, much_in_common, small_steps, too_many_pairs
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
 from uppertail.training.programs import Programs, rows_of
@@ -51,7 +51,7 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
-OPENED_WITH = "repeats", "ends_at_limit"  # settings of a builder that its open environments have
+OPENED_WITH = "repeats", "ends_at_limit", "as_read"  # settings of a builder that its open environments have
 UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
@@ -88,6 +88,7 @@ class Run:
             raise InputError(f"record is {record!r}: use {DISTRIBUTIONS}, or leave it out.")
         self.builder = builder
         self.met_chance = False  # `has_met_chance`, once the run is over
+        self.best_mean = -math.inf  # `best_mean_of`, once the run is over
         self.greedy_episodes: Float[np.ndarray, "seeds episodes"] | None = None  # returns of the last evaluation
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
@@ -101,7 +102,7 @@ class Run:
             facts, method, settings = self._choose(method, settings, before, say)
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
             self._prepare(method, settings, before, facts)
-        except InputError:
+        except BaseException:  # Ctrl-C, too
             self.driver.close()
             raise
 
@@ -120,7 +121,7 @@ class Run:
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
         as_before, now = ([getattr(each, name, None) for name in OPENED_WITH] for each in (builder, self.builder))
-        if now != as_before or draft.space is not self.driver.observations:
+        if now != as_before or draft.space != self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
         method = dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)
@@ -170,6 +171,7 @@ class Run:
             None if by_gradients else too_many_pairs(facts, seen, self._listed, self.settings.steps),
             much_in_common(facts, by_gradients),
             heavy_tails(facts, self._encoding),
+            merged(facts),
         )
         return [*filter(None, found)]
 
@@ -202,23 +204,28 @@ class Run:
     def _widened(self, state: State) -> State:
         """The state with the distribution fitted to a wider range, if a return was beyond the measured one.
 
-        Where there is chance, a learned mean counts, too: it looks beyond the time limit, as the bound has to.
-        It is asked where whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
+        In a table a learned mean counts, too: it looks beyond the time limit, as the bound has to. It is asked where
+        whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
         """
         (low, high, known), ledger = self.returns, self.ledger
         whole = ledger.iteration % self.driver.iterations == 0
         if known or not whole or not self.loop.learner.can_refit or ledger.finished.any():
             return state
         least, most = ledger.seen.tolist()
-        if self.has_chance:
-            best = float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
-            most = max(most, best if best > high + ROUNDED * (high - low) else high)
+        if (best := self.best_mean_of(state)) > high + ROUNDED * (high - low):
+            most = max(most, best)
         if low <= least and most <= high:
             return state
         least, most = min(low, least), max(high, most)
         span = 0.0 if self._range_grows else most - least
         self._fit(ReturnRange(least - span if least < low else low, most + span if most > high else high, known=False))
         return self.driver.refit(state, self.loop)
+
+    def best_mean_of(self, state: State) -> float:
+        """The highest mean of what was tried in a table; minus infinity: there is none, or optimism is in its mean."""
+        if not isinstance(self._asked_method.chosen_learner, LeastSquares) or not self.method.distribution.has_spread:
+            return -math.inf
+        return float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
 
     @property
     def has_chance(self) -> bool:
@@ -288,7 +295,7 @@ class Run:
         for count in self.recorder.pieces(iteration, chunk):
             state, records, metrics = driver.advance(state, ledger.finished, count)
             done.append((records, metrics))
-            if driver.failure:
+            if records.ended.shape[1] < count:  # a failure, or the user stops it
                 break
             iteration += count
             self.recorder.take(state, iteration)
@@ -306,7 +313,7 @@ class Run:
         return self.driver.compared(state, returns), returns
 
     def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
-        """The mean return of greedy episodes of each seed; InputError if an environment fails."""
+        """The mean return of greedy episodes of each seed; InputError if an environment fails, or as of `play`."""
         self.greedy_episodes = self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns
         return self.greedy_episodes.mean(axis=1)
 
@@ -361,13 +368,18 @@ class Run:
         try:
             episodes = [
                 builder.seen_along(
-                    self.settings.seed + row, lambda *seen, one=player: int(one.greedy(*seen)), SHOWN, LONGEST_PATH
+                    self.settings.seed + row, functools.partial(self._played_on, player), SHOWN, LONGEST_PATH
                 )
                 for row, player in enumerate(players)
             ]
             return Along.of(episodes, builder.interface.reading.array)
-        except Exception:  # of the user's environment, which the run's record tells of
+        except Exception:  # of the user's environment, which the run's record tells of, or for want of time
             return None
+
+    def _played_on(self, player: Player, observation: Any, mask: Any) -> int:
+        """The greedy action; OutOfTimeError once a signal came a while ago."""
+        self.driver.stop.require_time()
+        return int(player.greedy(observation, mask))
 
     def close(self) -> None:
         self.driver.close()

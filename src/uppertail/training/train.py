@@ -34,7 +34,7 @@ from uppertail.training.driver import State
 from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress, Stop
 from uppertail.training.method import Method
-from uppertail.training.process import StopRequest, hardware, interruptible, memory_errors
+from uppertail.training.process import OutOfTimeError, StopRequest, hardware, interruptible, memory_errors
 from uppertail.training.remarks import remarks
 from uppertail.training.results import TrainingDivergedError, TrainingFailedError, TrainingInterrupted, TrainingResult
 from uppertail.training.run import Run
@@ -121,7 +121,7 @@ def train(
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
     # numbers have 32 bits, as in all results of this project, also where a program has asked JAX for 64
-    with jax.enable_x64(False), updating_line() as show, contextlib.ExitStack() as lock, interruptible() as asked:
+    with jax.enable_x64(False), updating_line() as show, contextlib.ExitStack() as lock:
         earlier = None if init is None else Earlier.read(require_type("init", init, Path | str))
         before = checkpoints and checkpoints.plan()
 
@@ -136,6 +136,7 @@ def train(
             with write_errors(f"The folder {folder}", "give the checkpoints another one"):
                 folder.mkdir(parents=True, exist_ok=True)
             lock.enter_context(locked(folder))
+        asked = lock.enter_context(interruptible())
         result = drive(run, lambda progress: (show(progress), on_chunk(progress))[1], checkpoints, learned)
     if asked.is_set():
         raise TrainingInterrupted(result)
@@ -168,6 +169,7 @@ def drive(
     try:
         # LAPACK gets one thread: its threads wait by spinning, which takes 100 times as long on a busy machine
         with memory_errors(), threadpoolctl.threadpool_limits(1, "blas"), interruptible() as asked_to_stop:
+            run.driver.stop = asked_to_stop
             state = _start(run, saver := Saver(checkpoints, run) if checkpoints else None, learned)
             state = _train(run, state, on_chunk, saver, asked_to_stop)
             result = _result(run, state)
@@ -204,6 +206,8 @@ def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked
             try:
                 state, returns = run.evaluated(state)
                 progress = dataclasses.replace(progress, greedy_return=float(returns.mean()))
+            except OutOfTimeError:
+                pass
             except InputError as error:
                 ledger.failed = ledger.failed or str(error)
         answer = on_chunk(progress)
@@ -220,13 +224,15 @@ def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked
 def _result(run: Run, state: State) -> TrainingResult:
     """The result of a run; greedy episodes are played for its record."""
     ledger, networks, kept_step = run.ledger, run.networks(state), None
-    run.met_chance = run.has_met_chance(state)
+    run.met_chance, run.best_mean = run.has_met_chance(state), run.best_mean_of(state)
     interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
+    greedy_returns = np.full(run.settings.seeds, math.nan)
     try:
         greedy_returns = run.greedy_returns(networks)
+    except OutOfTimeError:
+        pass
     except InputError as error:  # an environment cannot be made again, or fails
         ledger.failed = ledger.failed or str(error)
-        greedy_returns = np.full(run.settings.seeds, math.nan)
     if run.loop.keeps_best:
         best = run.driver.gather(run.driver.compared(state, greedy_returns), lambda each: each.best)
         networks, greedy_returns = best.network, np.asarray(best.ret)

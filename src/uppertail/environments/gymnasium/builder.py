@@ -33,7 +33,7 @@ from uppertail.environments.gymnasium.vector import HostEnvironments, episode_se
 from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import PackageBuilder, call, described
-from uppertail.environments.spaces import Reading
+from uppertail.environments.spaces import Reading, Watched
 from uppertail.errors import InputError
 
 Seen = tuple[Any, Bool[np.ndarray, " actions"] | None]
@@ -68,6 +68,10 @@ class GymnasiumBuilder(PackageBuilder):
         ends_at_limit: whether a truncated episode is learned as one that terminated, since its time limit is part of
             the task; false: learning looks beyond it; null: if a random policy was paid far more there than elsewhere,
             or a number shows when time runs out.
+        origins: what is subtracted from numbers of observations before 32 bits would lose their digits, as places and
+            numbers, for example '[[0, 1e9]]'; null: what keeps most of the numbers apart that random episodes show.
+        constant_texts: the names of texts that are left out of observations; null: those that never change in random
+            episodes.
         reset_options: options of every reset, as the environment's `reset` takes them, for example '{low: -0.1}'.
     """
 
@@ -81,6 +85,8 @@ class GymnasiumBuilder(PackageBuilder):
     action_masks: bool = True
     action_names: list[str] | None = None
     ends_at_limit: bool | None = None
+    origins: tuple[tuple[int, float], ...] | None = None
+    constant_texts: tuple[str, ...] | None = None
     reset_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -199,7 +205,8 @@ class GymnasiumBuilder(PackageBuilder):
         try:
             as_numbers = self.features != "auto" or self.left_out or self.radius is not None
             states = self.encoding == "one_hot" and not as_numbers
-            seen = inspect_environment(self.label, env, hashed, states, self.levels)
+            settings = hashed, states, self.levels, self.origins, self.constant_texts
+            seen = inspect_environment(self.label, env, *settings)
         finally:
             close_quietly(env)
         if self.action_names is not None and len(self.action_names) != (count := seen.interface.actions.size):
@@ -237,7 +244,7 @@ class GymnasiumBuilder(PackageBuilder):
             lines.append(f"{self.label} is stepped in Python: {self.table_error}.")
         lines += (
             f"The text {name!r} of {self.label} is left out: it never changed in {TRIED_EPISODES} random episodes of "
-            f"at most {TRIED_STEPS} steps. Use --env.encoding hashed to keep it."
+            f"at most {TRIED_STEPS} steps (--env.constant_texts '[]' keeps it)."
             for name in self.inspected.left_out
         )
         lines += (
@@ -256,11 +263,22 @@ class GymnasiumBuilder(PackageBuilder):
                 f"{named}. Name them by --env.action_names."
             )
         if self.inspected.merges:
-            lines.append(
-                f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such "
-                "as differences from a start."
-            )
+            lines.append(self.merging)
         return " ".join(lines) or None
+
+    @property
+    def merging(self) -> str:
+        """What to do where observations that differ become the same."""
+        return (
+            f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such as "
+            "differences from a start, or use --env.encoding hashed if observations repeat."
+        )
+
+    @property
+    def has_merged(self) -> bool:
+        """Whether large numbers that differ became the same in an observation that was read so far."""
+        read = self.interface.reading.array
+        return isinstance(read, Watched) and read.merged and not self.inspected.merges
 
     @property
     def preferences(self) -> Preferences:
@@ -271,6 +289,11 @@ class GymnasiumBuilder(PackageBuilder):
     def interface(self) -> Interface:
         """How observations are read, and actions numbered."""
         return self.inspected.interface
+
+    @property
+    def as_read(self) -> tuple[Any, ...]:
+        """What is subtracted from observations, and which texts are left out."""
+        return self.interface.reading.origins, self.inspected.left_out
 
     @property
     def observations(self) -> ObservationSpace:
@@ -307,7 +330,7 @@ class GymnasiumBuilder(PackageBuilder):
     @property
     def may_go_on(self) -> bool:
         """Whether nothing is known that would truncate an episode."""
-        return self.time_limit is None and not self.inspected.limits_itself
+        return self.time_limit is None and self.inspected.own_limit is None
 
     def build(self, key: PRNGKeyArray) -> FiniteMDP:
         """The compiled environment; InputError if it cannot be compiled."""

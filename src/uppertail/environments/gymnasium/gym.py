@@ -70,7 +70,7 @@ class Gym(GymnasiumBuilder):
         match error:
             case gymnasium.error.DependencyNotInstalled():
                 return f"{self.id} needs packages that are not installed: {extra(error)}."
-            case gymnasium.error.Error():
+            case gymnasium.error.Error() if self.id.rpartition(":")[2] not in gymnasium.registry:
                 return f"There is no environment {self.id!r} in Gymnasium here.{_remedy(self.id)}"
             case ModuleNotFoundError():  # Gymnasium raises its own, without the name
                 return f"{self.id} needs {missing(error.name or self.id.partition(':')[0])}."

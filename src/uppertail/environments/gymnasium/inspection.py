@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from uppertail.encodings import Pixels, hash_of, one_hot_text
+from uppertail.encodings import Numbers, Pixels, hash_of, one_hot_text
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import sample_allowed
 from uppertail.environments.gymnasium.adapter import Checked, Stack, WithFirst
@@ -19,7 +19,21 @@ from uppertail.environments.gymnasium.tables import read_table
 from uppertail.environments.gymnasium.wrapping import Made, actions_of, time_limit
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import call
-from uppertail.environments.spaces import Path, Reading, at, holds_more, is_a, is_image, is_text, leaves, read_space
+from uppertail.environments.spaces import (
+    Origins,
+    Path,
+    Reading,
+    Watched,
+    at,
+    chosen_origins,
+    holds_more,
+    is_a,
+    is_image,
+    is_text,
+    leaves,
+    read_space,
+)
+from uppertail.errors import InputError, join_names
 
 TRIED_EPISODES, TRIED_STEPS = 10, 200  # a text that never changes in so many random episodes and steps is a constant
 
@@ -30,7 +44,7 @@ class Inspected(NamedTuple):
     interface: Interface
     example: np.ndarray  # an observation as it is read
     time_limit: int | None  # steps after which an episode is truncated; None: not known
-    limits_itself: bool  # by a `max_steps` of its own, as MiniGrid's have
+    own_limit: int | None  # a `max_steps` of its own, as MiniGrid's have
     reward_threshold: float | None
     table: FiniteMDP | None  # what can be compiled in its place
     table_error: str | None  # why its table cannot
@@ -41,9 +55,19 @@ class Inspected(NamedTuple):
     action_names: tuple[str, ...]  # as it declares them; empty: it does not
     flat_images: tuple[str, ...]  # the names of images that are read as numbers, since they do not stand alone
     merges: bool  # whether two observations that differ became the same
+    is_wide: bool  # whether numbers that are read as such have more than 32 bits
+    has_texts: bool
 
 
-def inspect_environment(label: str, env: Made, hashed: Reading | None, states: bool, levels: int | None) -> Inspected:
+def inspect_environment(
+    label: str,
+    env: Made,
+    hashed: Reading | None,
+    states: bool,
+    levels: int | None,
+    origins: Origins | None,
+    constant_texts: Collection[str] | None,
+) -> Inspected:
     """Reads the facts off an environment that is made only for this; InputError if it cannot be trained on.
 
     Args:
@@ -52,6 +76,8 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         hashed: how its observations are read if they become hashes; None: they are read by their space.
         states: whether several integers become one state, if they have few values together.
         levels: as for `list_actions`.
+        origins: what is subtracted from numbers; None: what random episodes ask for.
+        constant_texts: the names of texts that are left out; None: those that stay the same in random episodes.
     """
     alone = not isinstance(env, VectorEnv)
     names = ("observation_space", "action_space") if alone else ("single_observation_space", "single_action_space")
@@ -59,25 +85,37 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
     texts = dict[Path, set[str]]()
     if alone and hashed is None:
         texts = call(lambda: _texts(env), lambda: f"{label}, in a random episode before training,")
-    left_out = _constant(space, texts)
+    left_out = _constant(space, texts, constant_texts)
+    if unknown := sorted({*(constant_texts or ())} - {*_names(texts)}):
+        shown = join_names(sorted(_names(texts))) if texts else "none"
+        raise InputError(f"constant_texts names {unknown[0]!r}, but the texts of {label} are: {shown}.")
     walk = list[Any]()
     if alone and hashed is None and holds_more(space):
         with contextlib.suppress(Exception):  # the run says why in its own words
             for observation in itertools.islice(random_walk(env), TRIED_STEPS + 1):
                 walk.append(observation)
+    lost = False
     if hashed is None:
-        reading = read_space(np, space, left_out, states=states, seen=walk[0] if walk else None)
+        chosen, lost = chosen_origins(space, left_out, walk) if walk and not is_image(space) else ((), False)
+        reading = read_space(np, space, left_out, states=states, origins=chosen if origins is None else origins)
+        if walk and not is_image(space):
+            reading = reading._replace(array=Watched(reading.array, space))
+        count = len(reading.space.low) if isinstance(reading.space, Numbers) else 0
+        if beyond := [place for place, _ in origins or () if not 0 <= place < count]:
+            raise InputError(
+                f"origins names number {beyond[0]}, but {label} shows {count} numbers: count from 0, or leave it out."
+            )
     else:
         reading = of_images(hashed, space) if alone else hashed
     table, table_error = read_table(env) if isinstance(env, gymnasium.Env) else (None, None)
-    limits_itself, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
+    own_limit, threshold, rows = call(lambda: _declared(env), lambda: f"{label}, asked for what it declares,")
     actions = actions_of(env, levels)
     interface = Interface(reading, actions)
     return Inspected(
         interface._replace(form=env.form, parts=env.parts) if isinstance(env, Stack | WithFirst) else interface,
         reading.array(_sample(space)),
         time_limit(env),
-        alone and limits_itself,
+        own_limit if alone else None,
         threshold,
         table,
         table_error,
@@ -87,7 +125,12 @@ def inspect_environment(label: str, env: Made, hashed: Reading | None, states: b
         _names({path for path, seen in texts.items() if len({*map(_place, seen)}) < len(seen)}),
         _action_names(env),
         _names([path for path, part in leaves(space) if path and is_image(part)]),
-        any(_differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)),
+        lost
+        or any(
+            _differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)
+        ),
+        bool(walk) and not is_image(space),
+        bool(texts),
     )
 
 
@@ -148,9 +191,11 @@ def _texts(env: Any) -> dict[Path, set[str]]:
     return seen
 
 
-def _constant(space: Any, texts: dict[Path, set[str]]) -> frozenset[Path]:
-    """Where the texts are that stayed the same; none if nothing would be left without them."""
-    same = frozenset(path for path, seen in texts.items() if len(seen) == 1)
+def _constant(space: Any, texts: dict[Path, set[str]], named: Collection[str] | None) -> frozenset[Path]:
+    """Where the texts are that are named or, if None are, stayed the same; none if nothing would be left."""
+    same = frozenset(
+        path for path, seen in texts.items() if (len(seen) == 1 if named is None else _name(path) in named)
+    )
     return same if dict(leaves(space)).keys() - same else frozenset()
 
 
@@ -160,21 +205,27 @@ def _place(text: str) -> int:
 
 
 def _names(paths: Collection[Path]) -> tuple[str, ...]:
-    return tuple(".".join(map(str, path)) for path in sorted(paths, key=str))
+    return tuple(map(_name, sorted(paths, key=str)))
 
 
-def _declared(env: Made) -> tuple[bool, float | None, int]:
-    """Whether it limits its episodes itself, its threshold, and the rows of its states' picture."""
+def _name(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _declared(env: Made) -> tuple[int | None, float | None, int]:
+    """The limit of steps that it names itself, its threshold, and the rows of its states' picture."""
     bare = env.unwrapped
     shape = getattr(bare, "shape", None)  # of its states, as CliffWalking has it; FrozenLake has `nrow`
     rows = shape[0] if isinstance(shape, tuple) and len(shape) == 2 else getattr(bare, "nrow", 1)
     is_count = isinstance(rows, int | np.integer) and rows > 0
-    return isinstance(getattr(bare, "max_steps", None), int), _threshold(env), int(rows) if is_count else 1
+    own = getattr(bare, "max_steps", None)
+    return own if isinstance(own, int) else None, _threshold(env), int(rows) if is_count else 1
 
 
 def _action_names(env: Made) -> tuple[str, ...]:
     """The names of its actions in its metadata, if these are texts."""
-    named: Any = (getattr(env, "metadata", None) or {}).get("action_names")
+    said: Any = getattr(env, "metadata", None)
+    named: Any = said.get("action_names") if isinstance(said, dict) else None
     is_list = isinstance(named, list | tuple) and all(isinstance(each, str) for each in named)
     return tuple(named) if is_list else ()
 
