@@ -17,7 +17,7 @@ UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
 IMAGE_SIDE = 10  # an array of numbers with two or three axes is an image if it has as many rows and columns
 LARGE = {"f": 1024.0, "i": 2.0**23, "u": 2.0**23}  # 32 bits hold fractions to 6e-5 there, and integers up to 2^24
 NOISE = 1e-12  # differences of so small a part of the largest number seen are errors of sums in 64 bits
-MOST_WATCHED = 10_000  # observations that are compared with each other
+MOST_WATCHED, WATCHED_BYTES = 10_000, 2**24  # observations that are compared with each other, and their memory
 ROUNDED = 256.0  # differences from a large number are rounded to so many of its spacings: sums in another order differ
 LARGEST_INTEGER = 2**31 - 1  # of an integer of 32 bits
 MOST_STATES = 4096  # observations of several integers are one state if they have at most this many values
@@ -240,7 +240,7 @@ def chosen_origins(space: Any, left_out: frozenset[Path], walk: Sequence[Any]) -
                 origin, kept = _origin(numbers)
                 found += [(place + index, origin)] if origin else []
                 lost |= kept < _distinct(numbers)
-        place += _count(part)
+        place += _part(np, path, part).low.size
     return tuple(found), lost
 
 
@@ -250,12 +250,13 @@ class Watched:
     def __init__(self, read: Callable[[Any], Any], space: Any) -> None:
         self.read, self.merged = read, False
         self._paths = [path for path, part in leaves(space) if is_a(part, "Box") and holds_more(part)]
-        self._known = dict[bytes, list[np.ndarray]]()
+        self._known, self._room = dict[bytes, list[np.ndarray]](), WATCHED_BYTES
 
     def __call__(self, seen: Any) -> Any:
         array = self.read(seen)
-        if not self.merged and len(self._known) < MOST_WATCHED:
+        if not self.merged and len(self._known) < MOST_WATCHED and self._room > 0:
             wide = [np.array(at(seen, path)) for path in self._paths]
+            self._room -= array.nbytes + sum(each.nbytes for each in wide)
             before = self._known.setdefault(array.tobytes(), wide)
             self.merged = any(map(_apart, before, wide))
         return array
@@ -297,18 +298,6 @@ def _distinct(numbers: np.ndarray) -> int:
     return np.unique(np.round(numbers / (NOISE * np.abs(numbers).max()))).size
 
 
-def _count(space: Any) -> int:
-    """Of how many numbers a part of an observation becomes."""
-    if is_a(space, "MultiBinary", "Box"):
-        return math.prod(space.shape)
-    return int(np.sum(SIZES[kind](space))) if (kind := _kind(space)) else TEXT_PLACES
-
-
-def _kind(space: Any) -> str | None:
-    """The class of a space of integers; None: it has none."""
-    return next((each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES), None)
-
-
 def _part(xp: Any, path: Path, space: Any, origins: Origins = ()) -> Part:
     """How one part of an observation becomes numbers of 32 bits, in a copy: many environments reuse their arrays."""
     if is_a(space, *SIZES):
@@ -334,8 +323,7 @@ def _part(xp: Any, path: Path, space: Any, origins: Origins = ()) -> Part:
 
 def _integers(xp: Any, path: Path, space: Any) -> Part:
     """A part of integers: each becomes a one-hot; those of a MultiBinary are 0 and 1 already."""
-    kind = _kind(space)
-    assert kind is not None
+    kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
     whole = np.int64 if xp is np else np.int32
     sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(whole)
     if (sizes > LARGEST_INTEGER).any():

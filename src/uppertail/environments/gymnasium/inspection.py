@@ -94,11 +94,11 @@ def inspect_environment(
         with contextlib.suppress(Exception):  # the run says why in its own words
             for observation in itertools.islice(random_walk(env), TRIED_STEPS + 1):
                 walk.append(observation)
-    lost = False
+    is_wide, lost = bool(walk) and not is_image(space), False
     if hashed is None:
-        chosen, lost = chosen_origins(space, left_out, walk) if walk and not is_image(space) else ((), False)
+        chosen, lost = chosen_origins(space, left_out, walk) if is_wide else ((), False)
         reading = read_space(np, space, left_out, states=states, origins=chosen if origins is None else origins)
-        if walk and not is_image(space):
+        if is_wide:
             reading = reading._replace(array=Watched(reading.array, space))
         count = len(reading.space.low) if isinstance(reading.space, Numbers) else 0
         if beyond := [place for place, _ in origins or () if not 0 <= place < count]:
@@ -129,7 +129,7 @@ def inspect_environment(
         or any(
             _differ(space, *pair) and np.array_equal(*map(reading.array, pair)) for pair in itertools.pairwise(walk)
         ),
-        bool(walk) and not is_image(space),
+        is_wide,
         bool(texts),
     )
 
