@@ -135,7 +135,7 @@ def test_what_holds_nothing_but_constant_texts_is_left_out_as_a_whole() -> None:
     builder = FromGymnasium(lambda: Telling(space, lambda steps: {"a": ("same", 5), "b": {"t": "same"}}))
     read = builder.inspected.interface.reading
     assert read.array({"a": ("same", 5), "b": {"t": "same"}}) == 5
-    assert builder.inspected.left_out == ("a.0", "b.t")
+    assert builder.inspected.observed.left_out == ("a.0", "b.t")
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,11 @@ class EnvironmentBuilder(abc.ABC):
         return None
 
     @property
+    def merged(self) -> str | None:
+        """A sentence if observations that differ became the same since `note` was made."""
+        return None
+
+    @property
     def repeats(self) -> int:
         """For how many steps of the environment each action is taken."""
         return 1

@@ -224,7 +224,9 @@ def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked
 def _result(run: Run, state: State) -> TrainingResult:
     """The result of a run; greedy episodes are played for its record."""
     ledger, networks, kept_step = run.ledger, run.networks(state), None
-    run.met_chance, run.best_mean = run.has_met_chance(state), run.best_mean_of(state)
+    run.met_chance = run.has_met_chance(state)
+    if run.builder.known_returns:
+        run.best_mean = run.best_mean_of(state)
     interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
     greedy_returns = np.full(run.settings.seeds, math.nan)
     try:
