@@ -100,6 +100,7 @@ class Run:
         try:
             self._asked = {"env": builder, **vars(method), "settings": settings}
             facts, method, settings = self._choose(method, settings, before, say)
+            self.driver.begin()
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
             self._prepare(method, settings, before, facts)
         except BaseException:  # Ctrl-C, too
@@ -390,7 +391,7 @@ def driver_of(
 ) -> Driver:
     """The driver of the environments of all seeds, compiled or stepped by Python."""
     if isinstance(builder, GymnasiumBuilder) and not builder.compiles:
-        return HostDriver(builder, keys, programs, seeds, settings.num_envs)
+        return HostDriver(builder, keys, programs, seeds, settings.num_envs, settings.evaluate_every is not None)
     if settings.num_envs > 1:
         never = ", or use --env.compile never" if isinstance(builder, GymnasiumBuilder) else ""
         raise InputError(

@@ -229,6 +229,7 @@ def _result(run: Run, state: State) -> TrainingResult:
         run.best_mean = run.best_mean_of(state)
     interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
     greedy_returns = np.full(run.settings.seeds, math.nan)
+    run.driver.release()
     try:
         greedy_returns = run.greedy_returns(networks)
     except OutOfTimeError:

@@ -8,7 +8,8 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Self
 
 import gymnasium
@@ -44,6 +45,10 @@ Seen = tuple[Any, Bool[np.ndarray, " actions"] | None]
 SHOWN = 4  # numbers that a note names
 THRESHOLD_EPISODES = 100  # over which Gymnasium's `reward_threshold` is a mean
 NOT_INSPECTED = "left_out", "features", "action_repeat", "ends_at_limit"  # settings of what is done with observations
+AT_ONCE = (
+    " It was made before: if only one can be open at a time, use --seeds 1 and --num_envs 1, and no --evaluate_every."
+)
+MAKING_SECONDS = 2.0  # after which no more environments are made that only save time
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
 
 
@@ -133,7 +138,8 @@ class GymnasiumBuilder(PackageBuilder):
         except (InputError, KeyboardInterrupt):
             raise
         except BaseException as error:  # the environment's own code may raise anything
-            raise InputError(self.explain(error) or f"{self.label} cannot be made ({described(error)}).") from error
+            words = self.explain(error) or f"{self.label} cannot be made ({described(error)})."
+            raise InputError(words + AT_ONCE * ("inspected" in vars(self))) from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.label} gives {made!r}: give a function that makes a Gymnasium environment.")
         return made
@@ -367,25 +373,78 @@ class GymnasiumBuilder(PackageBuilder):
 
         `time_limit`: steps after which episodes are truncated where they have no limit of their own.
         """
-        seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
-        ends_at_limit = bool(self.ends_at_limit)
-        if isinstance(env, VectorEnv):
+        with self._making() as make:
+            made = [make()]
+            if isinstance(made[0], VectorEnv):
+                return self._opened(made, seed, time_limit)
+            if self.vectorization == "async" and num_envs > 1:
+                return self._opened_apart(made[0], seed, num_envs, time_limit)
+            return self._opened([*made, *(make() for _ in range(num_envs - 1))], seed, time_limit)
+
+    def open_to_play(self, seeds: Sequence[int], most: int, time_limit: int) -> list[HostEnvironments]:
+        """Environments of several seeds for `most` episodes of each at once, or as many as can be made in a while.
+
+        All seeds have equally many, at least one; InputError if that cannot be made. Which seeds the episodes have
+        depends on `most` alone.
+        """
+        if self.vectorization == "async" and most > 1:
+            return [self.open(seed, most, time_limit) for seed in seeds]
+        count = len(seeds)
+        with self._making() as make:
+            made, began = [make() for _ in seeds], time.monotonic()
+            with contextlib.suppress(InputError):  # a port or a license is taken, or there is no memory: one is enough
+                while len(made) < most * count and time.monotonic() < began + MAKING_SECONDS:
+                    if isinstance(made[0], VectorEnv):
+                        break
+                    made.append(make())
+            shared = len(made) // count * count
+            for each in made[shared:]:
+                close_quietly(each)
+            hosts = [self._opened(made[row:shared:count], seed, time_limit) for row, seed in enumerate(seeds)]
+        for host in hosts:
+            if host.adapted:
+                host.places = most
+        return hosts
+
+    @contextlib.contextmanager
+    def _making(self) -> Iterator[Callable[[], Made]]:
+        """Yields a function that makes environments, which are all closed if an error follows."""
+        made, _ = list[Made](), self.inspected  # one is made for that, and closed
+
+        def make() -> Made:
+            made.append(self.make())
+            return made[-1]
+
+        try:
+            yield make
+        except BaseException:
+            for each in made:
+                close_quietly(each)
+            raise
+
+    def _opened(self, made: Sequence[Any], seed: int, time_limit: int | None) -> HostEnvironments:
+        """Environments that were made, or a vector environment, for one seed."""
+        if isinstance(env := made[0], VectorEnv):
             if self.repeats > 1:
                 raise InputError(
                     f"action_repeat is {self.repeats}, but a vector environment is used as it is: repeat actions in it."
                 )
-            return HostEnvironments(env, seen.interface, seed, reset_seed, False, self.action_masks, ends_at_limit)
-        adapted = (
-            time_limit if seen.time_limit is None else None,
-            seen.interface.reading,
-            seen.observed.example,
-            self.repeats,
-        )
-        if self.vectorization == "async" and num_envs > 1:
-            close_quietly(env)
-            apart = [functools.partial(adapt_apart, os.getpid(), self.maker(), *adapted)] * num_envs
-            vector = AsyncVectorEnv(apart, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
-        else:
-            made = [env, *(self.make() for _ in range(num_envs - 1))]
-            vector = SideBySide([Adapter(each, *adapted) for each in made])
-        return HostEnvironments(vector, seen.interface, seed, reset_seed, adapted=True, ends_at_limit=ends_at_limit)
+            return self._host(env, seed, False, self.action_masks)
+        return self._host(SideBySide([Adapter(each, *self._adapted(time_limit)) for each in made]), seed, True)
+
+    def _opened_apart(self, env: Made, seed: int, num_envs: int, time_limit: int | None) -> HostEnvironments:
+        """Environments in processes of their own, in place of the one that was made."""
+        close_quietly(env)
+        apart = functools.partial(adapt_apart, os.getpid(), self.maker(), *self._adapted(time_limit))
+        vector = AsyncVectorEnv([apart] * num_envs, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
+        return self._host(vector, seed, True)
+
+    def _adapted(self, time_limit: int | None) -> tuple[int | None, Reading, np.ndarray, int]:
+        """The arguments of `Adapter` behind the environment."""
+        seen = self.inspected
+        limit = time_limit if seen.time_limit is None else None
+        return limit, seen.interface.reading, seen.observed.example, self.repeats
+
+    def _host(self, env: VectorEnv, seed: int, adapted: bool, masked: bool = True) -> HostEnvironments:
+        reset_seed, ends_at_limit = self.seed_of_resets(seed), bool(self.ends_at_limit)
+        return HostEnvironments(env, self.interface, seed, reset_seed, adapted, masked, ends_at_limit)

@@ -71,6 +71,7 @@ class HostEnvironments:
 
     Attributes:
         action_mask: which actions are allowed now, [envs, actions]; None: the environments do not say.
+        places: as many environments as the seeds of episodes are drawn for, if they are played in fewer.
     """
 
     action_mask: Masks = None
@@ -98,7 +99,7 @@ class HostEnvironments:
                 f"reset_seed is {reset_seed}, but this vector environment resets itself, with seeds of its own: leave "
                 "reset_seed out, or make it with AutoresetMode.DISABLED."
             )
-        self.num_envs = env.num_envs
+        self.num_envs = self.places = env.num_envs
         self.episodes = np.zeros(env.num_envs, np.int64)
         self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
         self.resetting = np.zeros(env.num_envs, bool)
@@ -227,8 +228,9 @@ class HostEnvironments:
         """A seed for each environment, a form that Gymnasium's types lack; one for all if they reset themselves."""
         if self.mode is not AutoresetMode.DISABLED:
             return episode_seed(self.seed, 0, int(self.episodes[0]))
-        fixed = self.reset_seed
-        return [episode_seed(self.seed, index, int(episode), fixed) for index, episode in enumerate(self.episodes)]
+        numbers = (self.episodes * self.num_envs + np.arange(self.num_envs)).tolist()
+        of_places = (divmod(number, self.places) for number in numbers)
+        return [episode_seed(self.seed, place, episode, self.reset_seed) for episode, place in of_places]
 
     def _arrays(self, observations: Any) -> np.ndarray:
         """The observations of all environments, in a copy."""
