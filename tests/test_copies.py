@@ -96,7 +96,7 @@ def test_what_can_be_open_only_once_is_trained_and_played() -> None:
 
 
 @pytest.mark.parametrize("more", [{"seeds": 2}, {"seeds": 1, "num_envs": 2}, {"seeds": 1, "evaluate_every": 200}])
-def test_what_asks_for_more_than_can_be_open_is_refused_before_training(more: dict[str, int]) -> None:
+def test_what_asks_for_more_than_can_be_open_is_refused_before_training(more: dict[str, Any]) -> None:
     words = "cannot be made .*Address already in use.*It was made before: if only one can be open at a time, use"
     with at_most(1), pytest.raises(ut.InputError, match=words):
         ut.train(ut.FromGymnasium(Bound), settings=ut.Settings(steps=400, **more))

@@ -15,7 +15,7 @@ from uppertail.capacity import require_memory, size_of
 from uppertail.compiling import jitted
 from uppertail.encodings import ObservationSpace, Preferences, VectorSettings
 from uppertail.encodings.base import StateEncoding
-from uppertail.errors import InputError
+from uppertail.errors import Explained, InputError
 from uppertail.records import Success
 from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange, TimeStep
@@ -97,7 +97,7 @@ class WatchedEnvironment(abc.ABC):
         """Closes its window; does nothing by default."""
 
 
-class EnvironmentBuilder(abc.ABC):
+class EnvironmentBuilder(metaclass=Explained):
     """A frozen dataclass of settings, which users name; it builds the environment of each seed.
 
     Examples:

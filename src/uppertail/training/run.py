@@ -258,7 +258,9 @@ class Run:
             shape = driver.first.shape[1:]
             read = functools.partial(_reshaped, shape=shape, dtype=driver.first.dtype)
             interface = Interface(Reading(read, driver.observations, shape), self._listed)
-        return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
+        return TrainingResult(
+            record, self.loop.agent, networks, interface, driver.environments, distributions, self.opening
+        )
 
     @property
     def _listed(self) -> Actions:

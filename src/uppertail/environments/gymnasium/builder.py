@@ -222,7 +222,9 @@ class GymnasiumBuilder(PackageBuilder):
         finally:
             close_quietly(env)
         if self.action_names is not None and len(self.action_names) != (count := seen.interface.actions.size):
-            raise InputError(f"action_names has {len(self.action_names)} names, but there are {count} actions.")
+            raise InputError(
+                f"action_names has {len(self.action_names)} names, but there are {count} actions: name each of them."
+            )
         return seen
 
     def _observed(self, env: Made, space: Any) -> Observed:

@@ -19,7 +19,7 @@ from uppertail.environments.packages import (
     call,
     require_finite,
 )
-from uppertail.errors import InputError
+from uppertail.errors import ContractError, InputError
 
 Masks = Bool[np.ndarray, "envs actions"] | None
 
@@ -193,7 +193,7 @@ class HostEnvironments:
         goes_on = ~np.asarray(stepped[2], bool)
         before, self.action_mask = self.action_mask, self._mask_in(stepped[4], goes_on)
         if (before is None) != (self.action_mask is None):
-            raise ValueError(NOT_ALWAYS)
+            raise ContractError(NOT_ALWAYS)
         self._require_allowed(goes_on)
         return stepped
 
@@ -213,16 +213,16 @@ class HostEnvironments:
         size = self.interface.actions.size
         if not self.masked or (mask := mask_of(info, self.num_envs, size)) is None:
             if which.any() and self.action_mask is not None:
-                raise ValueError(NOT_ALWAYS)
+                raise ContractError(NOT_ALWAYS)
             return None
         if not np.broadcast_to(info.get(f"_{KEY}", True), which.shape)[which].all():
-            raise ValueError(NOT_ALWAYS)
+            raise ContractError(NOT_ALWAYS)
         return mask
 
     def _require_allowed(self, which: Bool[np.ndarray, " envs"]) -> None:
         """Refuses masks without an allowed action in some of the environments."""
         if self.action_mask is not None and not self.action_mask[which].any(axis=1).all():
-            raise ValueError(NONE_ALLOWED)
+            raise ContractError(NONE_ALLOWED)
 
     def _seeds(self) -> Any:
         """A seed for each environment, a form that Gymnasium's types lack; one for all if they reset themselves."""
