@@ -375,7 +375,7 @@ class Run:
                 )
                 for row, player in enumerate(players)
             ]
-            return Along.of(episodes, builder.interface.reading.array)
+            return Along.of(episodes, builder.interface.reading)
         except Exception:  # of the user's environment, which the run's record tells of, or for want of time
             return None
 
