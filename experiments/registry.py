@@ -101,8 +101,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "chance_peers": Experiment(
         "published methods and ours on tables with chance",
-        "chance.__main__ --tasks jackpot door river_swim six_arms --methods least_squares posterior optimistic_value "
-        "mbie_eb mbie rmax psrl q_learning --out results/chance", ("chance/*",), ("chance",), 0.2,
+        "chance.__main__ --tasks jackpot door river_swim river_swim_measured six_arms "
+        "--methods least_squares posterior optimistic_value mbie_eb mbie rmax psrl q_learning --out results/chance",
+        ("chance/*",), ("chance",), 0.2,
         {"chance-peers": "chance:peers"}, again=True, chosen_on="100 to 111 (decision 31)", reported_on="0 to 9",
     ),
     "colosseum": Experiment(

@@ -74,7 +74,7 @@ def test_what_a_single_environment_may_do_it_may_do_beside_others() -> None:
                 continue
             np.testing.assert_array_equal(getattr(three, name)[1], each[0], err_msg=name)
             assert getattr(three, name).dtype == each.dtype
-    rollouts.rehearse(builder, 0, alone.reset())
+    rollouts.require_alike(0, rollouts.rehearse(builder, 0, 1), alone.reset())
 
 
 def test_a_vector_environment_gets_actions_of_one_type() -> None:
@@ -94,7 +94,7 @@ def test_a_vector_environment_gets_actions_of_one_type() -> None:
 def test_other_observations_in_evaluation_are_known_before_training() -> None:
     builder = FromGymnasium(Reusing)
     with pytest.raises(EnvironmentFailedError, match=r"seed 7, at the first reset of its .* float32\[3\], in .*\[5\]"):
-        rollouts.rehearse(builder, 7, np.zeros((1, 5), np.float32))
+        rollouts.require_alike(7, rollouts.rehearse(builder, 7, 1), np.zeros((1, 5), np.float32))
 
     class Later(Reusing):
         def __init__(self) -> None:
@@ -103,7 +103,7 @@ def test_other_observations_in_evaluation_are_known_before_training() -> None:
 
     made: list[Any] = []
     with pytest.raises(EnvironmentFailedError, match="its space says"):
-        rollouts.rehearse(FromGymnasium(Later), 0, np.zeros((1, 3), np.float32))
+        rollouts.rehearse(FromGymnasium(Later), 0, 1)
 
 
 def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent() -> None:
@@ -111,9 +111,9 @@ def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent() -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [*map(signal.getsignal, numbers[:2]), signal.signal(signal.SIGHUP, signal.SIG_DFL)]  # nohup ignores it
     try:
-        adapt_apart(os.getpid(), Reusing, None, seen.interface.reading, seen.example)
+        adapt_apart(os.getpid(), Reusing, None, seen.interface.reading, seen.observed.example)
         assert [*map(signal.getsignal, numbers)] == [*before[:2], signal.SIG_DFL]
-        adapt_apart(0, Reusing, None, seen.interface.reading, seen.example)
+        adapt_apart(0, Reusing, None, seen.interface.reading, seen.observed.example)
         assert [signal.getsignal(number) for number in numbers] == [signal.SIG_IGN, _end_later, _end_later]
         for number in numbers[1:]:
             signal.raise_signal(number)

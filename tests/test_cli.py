@@ -159,8 +159,8 @@ BAD = {
     "no number": (["train", "--env.length", "abc"], "env.length is abc"),
     "no integer": (["train", "--seeds", "2.5"], "seeds is 2.5"),
     "unknown choice": (["train", "--env.encoding", "binary"], "use one of one_hot, scalar or thermometer"),
-    "missing value": (["train", "--seeds"], "seeds is empty: use a whole number"),
-    "no file": (["train", "--config"], "config is empty: give it a value"),
+    "missing value": (["train", "--seeds"], "--seeds needs a value: write --seeds VALUE"),
+    "no file": (["train", "--config"], "--config needs a value: write --config VALUE"),
     "a value for a flag": (["train", "--overwrite=3"], "--overwrite takes no value: write --overwrite."),
     "a value too many": (["train", "--seeds", "3", "4"], "'4' belongs to no option"),
     "one value of two": (

@@ -202,12 +202,12 @@ class Noted(gymnasium.Env[Any, Any]):
 
 def test_numbers_whose_bounds_are_too_far_apart_to_draw_one_are_read() -> None:
     seen = FromGymnasium(lambda: Noted("wide")).inspected
-    assert seen.example.shape == (1,) and seen.flat_images == ()
+    assert seen.observed.example.shape == (1,) and seen.observed.flat_images == ()
 
 
 def test_an_image_that_does_not_stand_alone_is_named() -> None:
     found = chosen(FromGymnasium(lambda: Noted("picture")))
-    assert found.builder.inspected.flat_images == ("picture",)
+    assert found.builder.inspected.observed.flat_images == ("picture",)
     assert any(note.startswith("'picture' is read as plain numbers, each pixel by itself") for note in found.notes)
 
 

@@ -722,7 +722,7 @@ def test_a_vector_environment_that_knows_one_seed_only_is_trained_on() -> None:
             {"distribution": Gaussian},
             r"^distribution is the class Gaussian: give an object of it, Gaussian\(\), or its name as a text",
         ),
-        ({"policy": Settings()}, "^policy is Settings.*: give an object of class ExplorationPolicy, or leave it out"),
+        ({"policy": Settings()}, r"^Settings stand where a part is expected: give them by name, settings=ut\.Settings"),
         ({"settings": 3}, "^settings is 3: give an object of class Settings, or leave it out"),
         ({"checkpoints": "run"}, "^checkpoints is 'run': give an object of class Checkpoints, or leave it out"),
     ],
@@ -780,17 +780,22 @@ def reluctant(returns: Any = (0.0, 5.0), **settings: int) -> FromGymnasium:
         (
             (0.0, 5.0),
             1,
-            r"^The environment of seed 0, at its first reset, raised RuntimeError: not today \(test_.* \d+\)\.$",
+            r"^The environment, stepped by a random policy .*, raised RuntimeError: not today \(test_.* \d+\)\.$",
+        ),
+        (
+            None,
+            2,
+            r"^The environment of seed 0, at the first reset of its evaluation, raised RuntimeError: not today",
         ),
         (
             None,
             5,
-            r"^The environment, stepped by a random policy .*, raised RuntimeError: not today \(test_.* \d+\)\.$",
+            r"^The environment of seed 1, at its first reset, raised RuntimeError: not today \(test_.* \d+\)\.$",
         ),
     ],
 )
 def test_an_environment_that_cannot_be_reset_is_a_sentence(returns: Any, willing: int, words: str) -> None:
-    """One was looked at, two are those of the seeds, two are for trying evaluation; then returns are measured."""
+    """One is looked at, one measured, two are for trying evaluation; then come those of two seeds."""
     with pytest.raises(InputError, match=words):
         train(reluctant(returns, willing=willing), WIDE, AT_RANDOM, settings_of())
 
@@ -813,7 +818,10 @@ def test_an_evaluation_that_fails_costs_no_result() -> None:
     ("limits", "words"),
     [
         pytest.param({"sane": 70}, "gave an observation that is not finite", marks=pytest.mark.slow),
-        ({"modest": 70}, r"raised ValueError: the observation has the shape \(3,\), but its space says \(2,\)"),
+        (
+            {"modest": 70},
+            r"does not keep to Gymnasium's contract: the observation has the shape \(3,\), but its space says \(2,\)",
+        ),
     ],
 )
 def test_an_observation_that_is_no_number_or_of_another_shape_is_named(limits: dict[str, int], words: str) -> None:
@@ -829,7 +837,7 @@ def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Reluctant, "reset", reset)
     late = 0
-    with pytest.raises(InputError, match=r"seed 0, at its first reset, gave an observation that is not finite"):
+    with pytest.raises(InputError, match=r"at the first reset of its evaluation, gave an observation that is not"):
         train(reluctant(), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
     late = 70
     with pytest.raises(TrainingFailedError, match=r"at environment step 70, gave an observation that is not finite"):
@@ -871,7 +879,7 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
         return observation, np.full(1, reward), *rest
 
     monkeypatch.setattr(Failing, "step", array)
-    words = r"at environment step 1, raised ValueError: the reward \[1\.\] is an array, not a number\.$"
+    words = r"at environment step 1, does not keep to Gymnasium's contract: the reward is array\(\[1\.\].*no number"
     with pytest.raises(TrainingFailedError, match=words):
         train(failing("nan"), WIDE, AT_RANDOM, settings_of(num_envs=num_envs))
 
@@ -880,12 +888,15 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ((0, 1.0, False, {}), "its step gives 4 values; Gymnasium's gives observation, reward, terminated, truncated"),
-        (0, "its step gives one value; Gymnasium's gives"),
-        ((0, None, False, False, {}), "the reward None is no number"),
-        ((0, "1", False, False, {}), "the reward '1' is a text, not a number"),
-        ((0, 1j, False, False, {}), "the reward 1j is complex, not a number"),
-        ((0, 1.0, "False", False, {}), "terminated 'False' and truncated False are texts, not truth values"),
+        ((0, 1.0, False, {}), "its step gives 4 values: return observation, reward, terminated, truncated"),
+        (0, "its step gives one value: return"),
+        ((0, None, False, False, {}), "the reward is None, which is no number: return a float"),
+        ((0, "1", False, False, {}), "the reward is '1', which is no number: return a float"),
+        ((0, 1j, False, False, {}), "the reward is 1j, which is no number: return a float"),
+        ((0, 1.0, None, False, {}), "terminated is None, which is no truth value: return True or False"),
+        ((0, 1.0, False, [0, 1], {}), r"truncated is \[0, 1\], which is no truth value: return True or False"),
+        (("a", 1.0, False, False, {}), "the observation is 'a', which cannot be read as its space says"),
+        ((0, 1.0, "False", False, {}), "terminated is 'False', which is no truth value: return True or False"),
     ],
 )
 def test_a_step_of_another_form_is_named(
@@ -894,7 +905,7 @@ def test_a_step_of_another_form_is_named(
     monkeypatch.setattr(Failing, "step", lambda self, action: given)
     host = FromGymnasium(functools.partial(Failing, "nan")).open(0, num_envs)
     host.reset()
-    with pytest.raises(EnvironmentFailedError, match=f"^It raised ValueError: {words}"):
+    with pytest.raises(EnvironmentFailedError, match=f"^It does not keep to Gymnasium's contract: {words}"):
         step_host(host, np.zeros(num_envs, int), lambda: "It")
 
 
@@ -906,7 +917,7 @@ def test_a_step_of_another_form_is_named_inside_of_a_time_limit_too() -> None:
 
     host = FromGymnasium(make).open(0, 1)
     host.reset()
-    with pytest.raises(EnvironmentFailedError, match="its step gives more or fewer than five values; Gymnasium's"):
+    with pytest.raises(EnvironmentFailedError, match="its step gives more or fewer than five values: return"):
         step_host(host, np.zeros(1, int), lambda: "It")
 
 

@@ -148,7 +148,9 @@ def test_what_was_read_off_the_first_process_is_kept_for_all_others(monkeypatch:
         assert found["mean_return"] == 1.0
         monkeypatch.setattr(Scanned, "start", 2)
         player = ut.load("run", trust=True)
-        assert [player.act(Scanned().reset()[0]) for _ in range(4)] == [1, 0, 1, 0]
+        for _ in range(4):
+            observation, _ = Scanned().reset()
+            assert player.act(observation) == Scanned.start % 2
     finally:
         del gymnasium.registry["Testing/Scanned-v0"]
 
@@ -185,3 +187,22 @@ def test_given_origins_are_subtracted_and_none_is_given_by_an_empty_list() -> No
     for origins, read in ((((0, 1e6), (1, 1.0)), [2.0, 2.0]), ((), [1e6 + 2, 3.0])):
         builder = ut.FromGymnasium(lambda: Line(1e6, 1, np.float64), origins=origins)
         assert builder.interface.reading.array(shown).tolist() == read
+
+
+def test_what_was_read_is_not_read_again_where_a_setting_only_pins_it() -> None:
+    """To inspect an environment makes it once more, which may take seconds."""
+    made = 0
+
+    def make() -> Line:
+        nonlocal made
+        made += 1
+        return Line(1e6, 1.0, np.float64)
+
+    builder = ut.FromGymnasium(make)
+    seen = builder.inspected
+    same = builder.with_settings(
+        **builder.as_read, features="hashed", ends_at_limit=True, action_repeat=2, left_out=(0,)
+    )
+    assert same.inspected is seen and made == 1
+    other = builder.with_settings(origins=())
+    assert other.interface.reading.origins == () and made == 2

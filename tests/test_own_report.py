@@ -6,14 +6,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import uppertail as ut
+from uppertail.environments.spaces import read_space
 from uppertail.records import RunFolder, write_json
 from uppertail.records.run_folder import _runs_in
 from uppertail.reports import groups, page
 from uppertail.reports.details import detail
 from uppertail.reports.seeds import Seed
-from uppertail.training.along import Along, in_words, packed, unpacked
+from uppertail.training.along import Along, in_words, packed, state_in_words, unpacked
 from worlds import Cell
 
 PLACES = 12
@@ -145,9 +147,21 @@ def test_observations_in_words(observation, words):
     assert in_words(observation) == words
 
 
+def test_states_are_called_as_observations_are_that_were_seen():
+    space = spaces.Dict({"place": spaces.MultiDiscrete([3, 4], start=[0, -1]), "key": spaces.Discrete(2)})
+    reading = read_space(np, space, states=True)
+    for place in np.ndindex(3, 4):
+        for key in range(2):
+            seen = {"place": np.add(place, (0, -1)), "key": key}
+            words = state_in_words(reading, int(reading.array(seen)))
+            assert words == in_words({name: seen[name] for name in space}), list(space)
+    assert state_in_words(read_space(np, spaces.Discrete(4)), 2) == ""
+
+
 def test_observations_that_are_too_long_are_called_by_their_place():
     images = [np.full((8, 8), step, np.float32) for step in (0, 0, 1)]
-    along = Along.of([[(each, None) for each in seen] for seen in (images, images[2:])], np.asarray)
+    reading = read_space(np, spaces.Box(0, 1, (8, 8), np.float32))
+    along = Along.of([[(each, None) for each in seen] for seen in (images, images[2:])], reading)
     assert along.names == ("observation 1 of its path", "observation 2 of its path")
     assert along.path.tolist() == [[0, 1, *[-1] * 6], [1, *[-1] * 7]]
 

@@ -79,7 +79,7 @@ def test_in_a_file_they_have_no_dashes(tmp_path: Path) -> None:
         ("Toy", {"total_timesteps": 9}, "There is no setting total_timesteps. Did you mean steps?"),
         ("Toy", {"sedes": 9}, "There is no setting sedes. Did you mean seeds?"),
         ("Toy", {"exp_name": "mine"}, "There is no setting exp_name. Did you mean checkpoints?"),
-        ("Toy", {"epsilon": 0.1}, "There is no setting epsilon. Did you mean policy EpsilonGreedy?"),
+        ("Toy", {"epsilon": 0.1}, 'There is no setting epsilon. Did you mean policy="EpsilonGreedy"?'),
         ("Toy", {"xyz": 9}, "There is no setting xyz. `help(ut.Settings)` lists them."),
         ("Toy", {"seeds": 0}, "seeds is 0: use 1 or more."),
         ("Toy", {"policy": "UCBB"}, "Unknown policy 'UCBB'"),
@@ -107,3 +107,33 @@ def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingRe
             getattr(result, name)
     with pytest.raises(AttributeError, match=r"has no 'xyz'$"):
         _ = result.xyz
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "words"),
+    [
+        (ut.Settings, {"gamma": 0.9}, "Settings has no setting gamma. Did you mean discount?"),
+        (ut.Settings, {"polcy": "UCB"}, "has no setting polcy. Did you mean policy, an argument of `ut.train`?"),
+        (ut.Settings, {"track": True}, "Settings has no setting track. `help(ut.Settings)` lists them."),
+        (ut.Chain, {"lenght": 3}, "Chain has no setting lenght. Did you mean length?"),
+        (ut.Gym, {"id": "CartPole-v1", "retruns": (0, 1)}, "Gym has no setting retruns. Did you mean returns?"),
+        (ut.UCB, {"c": 2.0}, "UCB has no setting c. Its settings are low, high."),
+        (ut.Uniform, {"size": 2}, "Uniform has no setting size. It has none."),
+        (ut.train, {"env": "Toy"}, "There is no setting env. Did you mean environment?"),
+        (ut.train, {}, "environment is left out: give a builder, the id of a Gymnasium environment, or a function."),
+    ],
+)
+def test_settings_that_there_are_not_get_a_sentence(make: Any, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ut.InputError) as caught:
+        make(**given)
+    assert str(caught.value).endswith(words)
+
+
+def test_signatures_are_those_of_the_settings() -> None:
+    assert [*inspect.signature(ut.Chain).parameters][:2] == ["length", "ordered"]
+    assert inspect.signature(ut.Settings).parameters["seeds"].default == 5
+
+
+def test_a_result_says_what_was_chosen(result: ut.TrainingResult) -> None:
+    chosen = repr(result).splitlines()[1]
+    assert chosen.startswith("  2 actions; 3 states; least squares learns; returns 0 to 4, named by the environment; ")

@@ -126,7 +126,7 @@ def test_texts_that_look_the_same_are_named() -> None:
     alone = FromGymnasium(lambda: Telling(space, lambda steps: f"hall {steps % 150}"))
     beside = FromGymnasium(lambda: Telling(pair, lambda steps: {"n": 0, "t": f"hall {steps % 150}"}))
     for builder, what in ((alone, "texts of"), (beside, "texts 't' of")):
-        assert builder.note and f"Two {what} <lambda> share one of 64 places, so they look the same" in builder.note
+        assert builder.note and f"Two {what} Telling share one of 64 places, so they look the same" in builder.note
         assert dataclasses.replace(builder, encoding="hashed").note is None
 
 
@@ -135,7 +135,7 @@ def test_what_holds_nothing_but_constant_texts_is_left_out_as_a_whole() -> None:
     builder = FromGymnasium(lambda: Telling(space, lambda steps: {"a": ("same", 5), "b": {"t": "same"}}))
     read = builder.inspected.interface.reading
     assert read.array({"a": ("same", 5), "b": {"t": "same"}}) == 5
-    assert builder.inspected.left_out == ("a.0", "b.t")
+    assert builder.inspected.observed.left_out == ("a.0", "b.t")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ class Shapeless(gymnasium.Env[Any, Any]):
             Broken,
             r"^Broken, in a random episode before training, raised RuntimeError: out of order \(test_.* \d+\)\.$",
         ),
-        (Older, r"^Older, in .* its reset does not return an observation and an info, as Gymnasium's does\.$"),
+        (Older, r"^Older, in .* its reset returns no pair of an observation and an info: return both\.$"),
         (Composite, r"^The action space Dict\(.*\) is neither a list, nor a Box, nor several integers: wrap"),
         (Shapeless, r"^Shapeless, asked for its spaces, raised AttributeError"),
     ],

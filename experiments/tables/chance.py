@@ -5,7 +5,13 @@ import statistics
 from experiments.tables.cells import RESULTS, number, read
 from uppertail.records import median_episode
 
-TASKS = {"jackpot": "Jackpot", "door": "Door", "river_swim": "RiverSwim", "six_arms": "SixArms"}
+TASKS = {
+    "jackpot": "Jackpot",
+    "door": "Door",
+    "river_swim": "RiverSwim",
+    "river_swim_measured": "RiverSwim, range measured",
+    "six_arms": "SixArms",
+}
 
 METHODS = {
     "least_squares": "least squares",

@@ -1,11 +1,14 @@
 """Errors in requests, as opposed to defects of the program."""
 
+import abc
 import difflib
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+CLOSE, SHORT = 0.72, 3  # how alike a name has to be that is hinted at, from 0 to 1; letters that have to be equal
 LONGEST = 200  # the most characters of a value that a sentence shows
 
 
@@ -19,6 +22,34 @@ class InputError(ValueError):
         ...     print(error)
         length is 0, but a Chain needs at least 1 state; the paper uses 10 to 100.
     """
+
+
+class ContractError(ValueError):
+    """What an environment returned is not what Gymnasium's contract asks for."""
+
+
+class Explained(abc.ABCMeta):
+    """The kind of classes that are made from settings: a setting that they do not have is refused in a sentence."""
+
+    if not TYPE_CHECKING:  # type checkers look at __init__
+
+        def __call__(cls, *args: Any, **settings: Any) -> Any:
+            try:
+                return super().__call__(*args, **settings)
+            except TypeError:
+                known = cls.__signature__.parameters
+                for name in [each for each in settings if each not in known]:
+                    raise InputError(f"{cls.__name__} has no setting {name}.{cls.hint(name, [*known])}") from None
+                raise
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            signature = inspect.signature(cls.__init__)
+            return signature.replace(parameters=[*signature.parameters.values()][1:])
+
+    def hint(cls, name: str, known: Sequence[str]) -> str:
+        """A sentence after another that leads from an unknown setting to those that are known."""
+        return nearest(name, known, 1) or (f" Its settings are {', '.join(known)}." if known else " It has none.")
 
 
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -50,7 +81,8 @@ def nearest(
     `shown` has what is shown of some names.
     """
     by_lower = {each.lower(): (shown or {}).get(each, each) for each in names}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=count, cutoff=0.6)
+    alike = [each for each in by_lower if len(each) > SHORT or each == name.lower()]
+    close = difflib.get_close_matches(name.lower(), alike, n=count, cutoff=CLOSE)
     return f" Did you mean {' or '.join(prefix + by_lower[each] for each in close)}?" if close else ""
 
 

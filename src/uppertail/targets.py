@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from uppertail.errors import InputError
+from uppertail.errors import Explained, InputError
 from uppertail.networks import Network
 from uppertail.schema import settle, traced
 from uppertail.types import PyTree
@@ -16,7 +16,7 @@ from uppertail.types import PyTree
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
 
 
-class Target(abc.ABC):
+class Target(metaclass=Explained):
     """Gives Z(s', a') for the targets r + discount * Z(s', a'), and says which network acts and which one is kept.
 
     A target is a frozen dataclass of settings; its state is a tree of arrays.

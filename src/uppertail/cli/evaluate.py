@@ -52,6 +52,7 @@ def _document(opened: TrainedRun, run: Run, changes: Sequence[str], asked: str, 
     opened.require_finite(slice(None))
     header, record = opened.file.header, opened.result.record
     run.driver.say = complain
+    run.driver.release()
     played = run.driver.play(opened.networks, opened.policy, episodes)
     steps = run.builder.steps_of(played.lengths)
     returns, lengths = (each.mean(axis=1, dtype=np.float64) for each in (played.returns, steps))

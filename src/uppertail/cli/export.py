@@ -67,7 +67,9 @@ def _checked(run: TrainingResult, seed: int, asked: Any, given: Any, program: Pr
         difference = max(difference, *(np.abs(own - wanted).max() for own, wanted in moments if own is not None))
         largest = max(largest, np.abs(returns.mean).max())
     if difference > MOST_DIFFERENCE * largest:
-        raise InputError(f"Returns of the file and the run differ by {difference:.2g}, so nothing was written.")
+        raise InputError(
+            f"Returns of the file and the run differ by {difference:.2g}, so nothing was written: use ut.load(DIR).act."
+        )
     return f"{same:,} of {CHECKED:,} observations get the run's action; mean returns differ by up to {difference:.1g}"
 
 

@@ -95,6 +95,7 @@ def document(run: RunFolder, seed: Seed, moment: int, state: int | None) -> dict
         "state": number,
         "state_name": None if number is None else seed.state_name(number),
         "actions": actions,
+        "path_is_whole": seed.recorded.path is None,
         "path": [_on_path(seed, moment, each) for each in seed.path(moment)] if recorded.of_states else [],
     }
 
@@ -154,7 +155,7 @@ def _show(found: dict[str, Any], drawn: tuple[str, list[str]] | None) -> None:
         for row in found["path"]
     ]
     if path:
-        print_table(path, "Greedy path")
+        print_table(path, "Greedy path" if found["path_is_whole"] else "States along the greedy path")
     gap = " Gap: the upper bound minus that of the best other action." if path else ""
     print(f"Upper: the mean plus two standard deviations. *: greedy.{gap}")
 

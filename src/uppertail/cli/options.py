@@ -198,6 +198,8 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
         if count != 1 and (equals or len(found) != count):
             amount = f"{count} values" if count else "no value"
             raise InputError(f"--{name} takes {amount}: write --{name}{' VALUE' * count}.")
+        if count == 1 and option and not found:
+            raise InputError(f"--{name} needs a value: write --{name} VALUE, or leave it out.")
         yield name, "".join(found) if count == 1 else found or True
     for name, option in options.items():
         if unnamed and option.nargs in ("?", "*"):
@@ -263,7 +265,8 @@ def _unknown(
             f"Gym has no setting {printable(setting)!r}. Arguments of the environment itself go into --env.kwargs "
             f"'{{{printable(setting)}: VALUE}}'."
         )
-    owners = [name for name, each in PARTS[part].classes.items() if setting in options_of(each)]
+    others = {} if changed else PARTS[part].classes  # the command takes no other class
+    owners = [name for name, each in others.items() if setting in options_of(each)]
     of_another = f" It belongs to {join_names(owners)}: name that class, too, with --{part}." if owners else ""
     is_usual = kind == PARTS[part].default  # as where none was named
     hint = (of_another or near if is_usual else near or of_another) or (

@@ -30,7 +30,7 @@ from uppertail.defaults.facts import (
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
-from uppertail.environments.gymnasium.inspection import TRIED_EPISODES, TRIED_STEPS
+from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import LARGE
 from uppertail.evidence import EvidenceBuilder, PixelCounts
 from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
@@ -255,16 +255,16 @@ def _encoding(facts: Facts, draft: Draft) -> Choice | None:
 
 
 def _origins(facts: Facts, draft: Draft) -> Choice | None:
-    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.is_wide:
+    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.observed.is_wide:
         return None
     origins = builder.interface.reading.origins
     return Choice(origins, "large numbers keep their digits" if origins else "32 bits hold what was seen", True)
 
 
 def _constant_texts(facts: Facts, draft: Draft) -> Choice | None:
-    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.has_texts:
+    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.observed.has_texts:
         return None
-    constant = builder.inspected.left_out
+    constant = builder.inspected.observed.left_out
     return Choice(constant, "they never changed in random episodes" if constant else "each text changed", True)
 
 
@@ -297,7 +297,7 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     seen = f"{share:.0%} of the distinct observations came again"
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
-    images = draft.builder.inspected.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
+    images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
     note = FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are") if images else None
     return Choice("auto", f"{seen}, so they stay numbers", True, note)
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from uppertail.errors import InputError
+from uppertail.errors import Explained, InputError
 from uppertail.schema import settle
 from uppertail.types import PyTree, Rescaling, ReturnRange
 
@@ -20,7 +20,7 @@ Params = TypeVar("Params")
 DRAWS = 4096  # how many draws stand for a distribution whose family gives no `cdf`
 
 
-class ReturnDistribution(abc.ABC, Generic[Params]):
+class ReturnDistribution(Generic[Params], metaclass=Explained):
     """A family of return distributions with its settings: a frozen dataclass.
 
     The parameters of one distribution are a NamedTuple of arrays, made by `from_outputs` or `terminal`. Every method

@@ -15,7 +15,7 @@ from uppertail.capacity import require_memory, size_of
 from uppertail.compiling import jitted
 from uppertail.encodings import ObservationSpace, Preferences, VectorSettings
 from uppertail.encodings.base import StateEncoding
-from uppertail.errors import InputError
+from uppertail.errors import Explained, InputError
 from uppertail.records import Success
 from uppertail.schema import settle
 from uppertail.types import PyTree, ReturnRange, TimeStep
@@ -97,7 +97,7 @@ class WatchedEnvironment(abc.ABC):
         """Closes its window; does nothing by default."""
 
 
-class EnvironmentBuilder(abc.ABC):
+class EnvironmentBuilder(metaclass=Explained):
     """A frozen dataclass of settings, which users name; it builds the environment of each seed.
 
     Examples:
@@ -151,6 +151,11 @@ class EnvironmentBuilder(abc.ABC):
     @property
     def known_returns(self) -> ReturnRange | None:
         """The range of discounted returns that a run has to tell apart, if the user gave one."""
+        return None
+
+    @property
+    def merged(self) -> str | None:
+        """A sentence if observations that differ became the same since `note` was made."""
         return None
 
     @property

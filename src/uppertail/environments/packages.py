@@ -13,7 +13,7 @@ import numpy as np
 
 from uppertail.environments.actions import Actions
 from uppertail.environments.base import VectorBuilder
-from uppertail.errors import InputError, message_of, nearest
+from uppertail.errors import ContractError, InputError, message_of, nearest
 from uppertail.types import ReturnRange
 
 Answer = TypeVar("Answer")
@@ -105,6 +105,8 @@ def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
         return ask()
     except KeyboardInterrupt:
         raise
+    except ContractError as error:
+        raise EnvironmentFailedError(f"{where()} does not keep to Gymnasium's contract: {error}.") from error
     except BaseException as error:
         words = f": {message_of(error)}" if message_of(error) else ""
         raise EnvironmentFailedError(f"{where()} raised {type(error).__name__}{words}{_place(error)}.") from error

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, States, one_hot_text
-from uppertail.errors import InputError
+from uppertail.errors import ContractError, InputError
 
 UNBOUNDED = 1e10  # a declared bound of this size or more counts as none
 IMAGE_SIDE = 10  # an array of numbers with two or three axes is an image if it has as many rows and columns
@@ -92,7 +92,7 @@ def leaves(space: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def at(observation: Any, path: Path) -> Any:
-    """The part of an observation that is there: an item, or an attribute; ValueError if there is none."""
+    """The part of an observation that is there: an item, or an attribute; ContractError if there is none."""
     part = observation
     for name in path:
         is_item = isinstance(part, Mapping) or not isinstance(name, str)
@@ -100,7 +100,7 @@ def at(observation: Any, path: Path) -> Any:
             part = part[name] if is_item else getattr(part, name)
         except (LookupError, AttributeError, TypeError) as error:
             where = "".join(f"[{each!r}]" for each in path)
-            raise ValueError(f"the observation has no {where}, which its space has") from error
+            raise ContractError(f"the observation has no {where}, which its space has") from error
     return part
 
 
@@ -183,29 +183,31 @@ def holds_more(space: Any) -> bool:
 
 
 def _flat(numbers: Any, space: Any) -> Any:
-    """The numbers of a Box in one axis; ValueError if they are more or fewer than it has."""
+    """The numbers of a Box in one axis; ContractError if they are more or fewer than it has."""
     if numbers.size != math.prod(space.shape):
-        raise ValueError(f"the observation has the shape {numbers.shape}, but its space says {tuple(space.shape)}")
+        raise ContractError(f"the observation has the shape {numbers.shape}, but its space says {tuple(space.shape)}")
     return numbers.reshape(numbers.size)
 
 
 def _pixels(xp: Any, seen: Any, kind: Any, space: Any) -> Any:
-    """A copy of an image in its declared shape; ValueError if it has other axes, or numbers that bytes do not hold."""
+    """A copy of an image in its declared shape; ContractError if it has other axes, or no bytes."""
     pixels = xp.array(seen, kind)
     if xp is np:
         _flat(pixels, space)
         given, declared = ([side for side in shape if side != 1] for shape in (pixels.shape, space.shape))
         if given != declared:
-            raise ValueError(f"the observation has the shape {pixels.shape}, but its space says {tuple(space.shape)}")
+            raise ContractError(
+                f"the observation has the shape {pixels.shape}, but its space says {tuple(space.shape)}"
+            )
         _require_same(seen, pixels, space)
     return pixels.reshape(space.shape)
 
 
 def _require_same(seen: Any, read: np.ndarray, space: Any) -> None:
-    """ValueError if a part of an observation is other numbers, such as fractions, where it is read as integers."""
+    """ContractError if a part of an observation is other numbers, such as fractions, where it is read as integers."""
     numbers = np.asarray(seen).reshape(read.shape)
     if read.dtype.kind != "f" and (wrong := numbers != read).any():
-        raise ValueError(f"the observation holds {numbers[wrong].flat[0]}, which is not in {space}")
+        raise ContractError(f"the observation holds {numbers[wrong].flat[0]}, which is not in {space}")
 
 
 def _centered(numbers: np.ndarray, origin: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
@@ -339,7 +341,7 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
         if xp is np:
             _require_same(seen, integers + start, space)
             if ((integers < 0) | (integers >= sizes)).any():
-                raise ValueError(f"the observation {seen} is not in {space}")
+                raise ContractError(f"the observation {seen} is not in {space}")
         return integers
 
     def one_hot(seen: Any) -> Any:

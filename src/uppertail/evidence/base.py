@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
+from uppertail.errors import Explained
 from uppertail.networks import not_by_parts
 from uppertail.types import PyTree, Transition
 
@@ -60,7 +61,7 @@ class Evidence(eqx.Module):
         return self
 
 
-class EvidenceBuilder(abc.ABC):
+class EvidenceBuilder(metaclass=Explained):
     """A frozen dataclass of settings, named with `--evidence`; it builds the evidence of each seed.
 
     Attributes:

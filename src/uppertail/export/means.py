@@ -48,7 +48,10 @@ def _(family: Quantile, critics: list[Any]) -> Any:
 @functools.singledispatch
 def points_of(family: Any, _outputs: Any) -> tuple[Any, Any, int]:
     """The scores of a family's bins or components, their returns, and how many there are."""
-    raise InputError(f"The mean of {type(family).__name__} is not linear in a network's outputs, so it has no export.")
+    raise InputError(
+        f"The mean of {type(family).__name__} is not linear in a network's outputs, so it has no export: "
+        "use ut.load(DIR).act."
+    )
 
 
 @points_of.register

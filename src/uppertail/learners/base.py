@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.encodings import Encoding
+from uppertail.errors import Explained
 from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.networks import Network, NetworkBuilder
 from uppertail.replay import Replay
@@ -135,7 +136,7 @@ class Gradients:
     sizes: tuple[int, ...] | None = None
 
 
-class LearnerBuilder(abc.ABC):
+class LearnerBuilder(metaclass=Explained):
     """A frozen dataclass of settings, named with `--learner`; it builds the learner of a run.
 
     Attributes:

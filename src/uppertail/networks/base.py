@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding
-from uppertail.errors import InputError
+from uppertail.errors import Explained, InputError
 from uppertail.masks import ActionMask
 from uppertail.types import PyTree, Rescaling, Transition
 
@@ -178,7 +178,7 @@ class EncodedNetwork(Network):
         return self.encoding.remark(self.encoder)
 
 
-class NetworkBuilder(abc.ABC):
+class NetworkBuilder(metaclass=Explained):
     """A frozen dataclass of settings, named with `--network`; it builds the network of each seed.
 
     Attributes:

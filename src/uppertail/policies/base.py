@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.errors import InputError
+from uppertail.errors import Explained, InputError
 from uppertail.masks import ActionMask, masked
 from uppertail.schema import settle, traced
 from uppertail.types import PyTree
@@ -89,7 +89,7 @@ class Decision:
         return dataclasses.replace(self, memory=memory)
 
 
-class ExplorationPolicy(abc.ABC):
+class ExplorationPolicy(metaclass=Explained):
     """Scores the actions of one state; the highest score wins. A policy is a frozen dataclass.
 
     It may keep a memory, a tree of arrays, for each environment of each seed: `init` makes it for a run, `begin` renews

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from uppertail.errors import Explained
 from uppertail.types import PyTree, Transition
 
 
@@ -33,7 +34,7 @@ class Sample(NamedTuple):
     weights: Float[Array, " count"]
 
 
-class Replay(abc.ABC):
+class Replay(metaclass=Explained):
     """A frozen dataclass of settings; keeps transitions and draws some: pure functions of a state, a tree of arrays.
 
     Attributes:

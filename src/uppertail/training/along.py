@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Int, Shaped, UInt8
 from uppertail.agent import Agent
 from uppertail.compiling import jitted
 from uppertail.distributions import spread
+from uppertail.environments import Reading
 from uppertail.errors import printable
 from uppertail.networks import Network
 
@@ -31,13 +32,14 @@ class Along(NamedTuple):
     names: tuple[str, ...]
     path: Int[np.ndarray, "seeds places"]  # which of them each seed's has, in order; -1 beyond its end
     masks: Bool[np.ndarray, "count actions"] | None  # which actions are allowed there; None: all
+    of_state: Callable[[int], str]  # what a state is called that is made of several integers
 
     @classmethod
-    def of(cls, episodes: Sequence[Sequence[tuple[Any, Any]]], array: Callable[[Any], np.ndarray]) -> Self:
-        """Those of an episode of each seed, each with its mask; `array` reads an observation."""
+    def of(cls, episodes: Sequence[Sequence[tuple[Any, Any]]], reading: Reading) -> Self:
+        """Those of an episode of each seed, each with its mask."""
         found, path = dict[bytes, tuple[np.ndarray, str, Any]](), np.full((len(episodes), SHOWN), -1)
         for seed, episode in enumerate(episodes):
-            here = {(seen := array(each)).tobytes(): (seen, in_words(each), mask) for each, mask in episode}
+            here = {(seen := reading.array(each)).tobytes(): (seen, in_words(each), mask) for each, mask in episode}
             steps = {name: step for step, name in enumerate(here)}
             chosen = [[*here][place] for place in np.unique(np.linspace(0, len(here) - 1, SHOWN).round().astype(int))]
             for place, name in enumerate(chosen):
@@ -46,12 +48,26 @@ class Along(NamedTuple):
                     found.setdefault(name, (seen, words or f"observation {steps[name] + 1} of its path", mask))
                     path[seed, place] = [*found].index(name)
         observations, names, masks = zip(*found.values(), strict=True)
-        return cls(np.stack(observations), names, path, None if masks[0] is None else np.stack(masks))
+        masks = None if masks[0] is None else np.stack(masks)
+        return cls(np.stack(observations), names, path, masks, functools.partial(state_in_words, reading))
 
     def given_by(self, agent: Agent, networks: Network) -> dict[str, np.ndarray]:
         """What networks of all seeds give there, [seeds, count, ...]."""
         of_seed = functools.partial(given, agent)
         return jax.tree.map(np.asarray, jitted(jax.vmap(of_seed, in_axes=(0, None)))(networks, self.observations))
+
+
+def state_in_words(reading: Reading, state: int) -> str:
+    """A state as a picture calls it: by the integers that it is made of; empty if it is made of one."""
+    sizes = [size for part in reading.parts for size in part.sizes]
+    if len(sizes) < 2:
+        return ""
+    digits, words = iter(np.unravel_index(state, sizes)), list[str]()
+    for part in reading.parts:
+        assert part.start is not None
+        numbers = " ".join(f"{next(digits) + start}" for start in part.start.tolist())
+        words.append(" ".join([*(name for name in part.path if isinstance(name, str)), numbers]))
+    return ", ".join(words)
 
 
 def given(agent: Agent, network: Network, observations: Shaped[Array, "count *shape"]) -> dict[str, Array]:

@@ -163,12 +163,18 @@ class CompiledDriver(Driver):
         self._builder = builder
         self.keys, self.programs, self.groups = keys, programs, Groups(keys.run.shape[0])
         self.environments = programs.compiled(_build, builder, keys.environment)(keys.environment)
-        self.identity, arguments = self.environments, (keys.run, self.environments)
-        self.first, self.first_mask = programs.compiled(_first, None, *arguments)(*arguments)
+        self.identity = self.environments
         one = rows_of(self.environments, 0)
         self.observations, self.num_actions = one.observations, one.num_actions
-        self._arguments = [*map(self.groups.split, arguments)]
+        self._arguments = [*map(self.groups.split, (keys.run, self.environments))]
         self.most = math.ceil(EVALUATION_STEPS / builder.repeats)
+
+    def begin(self) -> None:
+        arguments = self.keys.run, self.environments
+        self.first, self.first_mask = self.programs.compiled(_first, None, *arguments)(*arguments)
+
+    def release(self) -> None:
+        """Nothing is open."""
 
     def table(self) -> FiniteMDP | None:
         if not isinstance(self.environments, FiniteMDP):

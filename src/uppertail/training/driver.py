@@ -63,8 +63,16 @@ class Driver(abc.ABC):
         return None
 
     @abc.abstractmethod
+    def begin(self) -> None:
+        """Opens the environments and begins their episodes; comes before all below."""
+
+    @abc.abstractmethod
+    def release(self) -> None:
+        """Closes the environments of training, after its last step: there may be room for no others beside them."""
+
+    @abc.abstractmethod
     def use(self, loop: Loop, refit: Refit | None) -> None:
-        """Takes what to do with the steps; comes before all below.
+        """Takes what to do with the steps; comes before what is below.
 
         `refit` is called once, before anything is learned from a reward that is not 0; None: it is not called.
         """

@@ -38,6 +38,7 @@ from uppertail.training.rollouts import (
     play_all,
     play_episodes,
     rehearse,
+    require_alike,
 )
 from uppertail.types import PyTree, Transition
 
@@ -48,23 +49,32 @@ class HostDriver(Driver):
     """Runs of all seeds in environments that Python steps: programs of each group see and learn, and one chooses."""
 
     def __init__(
-        self, builder: GymnasiumBuilder, keys: SeedKeys, programs: Programs, seeds: list[int], num_envs: int
+        self,
+        builder: GymnasiumBuilder,
+        keys: SeedKeys,
+        programs: Programs,
+        seeds: list[int],
+        num_envs: int,
+        plays_between: bool = False,
     ) -> None:
+        """`plays_between`: whether episodes are played while training goes on, beside its environments."""
         self.builder, self.keys, self.programs, self.seeds = builder, keys, programs, seeds
+        self.num_envs, self.plays_between = num_envs, plays_between
         self.observations, self.num_actions = builder.observations, builder.num_actions
         self.groups = Groups(len(seeds))
         self._keys = self.groups.split(keys.run)
         self.ends = [Ends() for _ in seeds]
         self.hosts: list[HostEnvironments] = []
-        try:
-            self.hosts += (builder.open(seed, num_envs) for seed in seeds)
-            again, first = (
-                begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2)
-            )
-            rehearse(builder, seeds[0], first[0])
-        except InputError:
-            self.close()
-            raise
+
+    def begin(self) -> None:
+        seeds = self.seeds
+        rehearsed = None if self.plays_between else rehearse(self.builder, seeds[0], self.num_envs)
+        for seed in seeds:
+            self.hosts.append(self.builder.open(seed, self.num_envs))
+        again, first = (begin_all([host.reset for host in self.hosts], seeds, "at its first reset") for _ in range(2))
+        if rehearsed is None:
+            rehearsed = rehearse(self.builder, seeds[0], self.num_envs)
+        require_alike(seeds[0], rehearsed, first[0])
         self._begun, self.first = first, jnp.asarray(first[:, 0])
         self._begun_masks = masks_of(self.hosts)
         self.first_mask = None if self._begun_masks is None else jnp.asarray(self._begun_masks[:, 0])
@@ -179,10 +189,13 @@ class HostDriver(Driver):
         line = f"The episode in progress cannot be restored (seed {which}): another one begins."
         return self._go_on(state, begun), line if which else None
 
-    def close(self) -> None:
-        self.groups.close()
+    def release(self) -> None:
         for host in self.hosts:
             host.close()
+
+    def close(self) -> None:
+        self.groups.close()
+        self.release()
 
     def _go_on(self, state: RunState, episode: Episode) -> State:
         """The state to go on from, with these episodes in progress."""

@@ -74,12 +74,6 @@ def much_in_common(facts: Facts, by_gradients: bool) -> str | None:
     )
 
 
-def merged(facts: Facts) -> str | None:
-    """A sentence if observations of the random policy that differ became the same."""
-    builder = facts.builder
-    return builder.merging if isinstance(builder, GymnasiumBuilder) and builder.has_merged else None
-
-
 def heavy_tails(facts: Facts, encoding: Encoding) -> str | None:
     """A sentence if a number is rarely so large that, in units of its scale, it hardly varies in all other steps."""
     steps = facts.steps_so_far

@@ -205,7 +205,10 @@ class Recorder:
         if along is not None and self._all_states:
             known = dict(zip(along.observations.tolist(), along.names, strict=True))
             arrays["path"] = np.where(along.path < 0, -1, along.observations[along.path])
-            names = tuple(known.get(state, f"state {state}") for state in range(arrays["states"].shape[2]))
+            names = tuple(
+                along.of_state(state) or known.get(state, f"state {state}")
+                for state in range(arrays["states"].shape[2])
+            )
         elif along is not None and NETWORK in moments[0]:
             agents = [with_numbers(self._loop.agent, each) for each in moments]
             found = [

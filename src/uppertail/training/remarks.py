@@ -13,7 +13,6 @@ from uppertail.environments import GymnasiumBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
 from uppertail.networks import Network
-from uppertail.training.host import HostDriver
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import GREEDY_EPISODES, Run
 from uppertail.types import ReturnRange
@@ -30,7 +29,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     found = (
         result.networks.remark(),
         run.driver.remark,
-        merged(run),
+        None if run.builder.merged in run.notes else run.builder.merged,
         beyond_what_was_given(run),
         endless(run),
         met_chance(run),
@@ -40,12 +39,6 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
-
-
-def merged(run: Run) -> str | None:
-    """A sentence if observations that differ became the same, which no note said before the run."""
-    builder = run.driver.builder if isinstance(run.driver, HostDriver) else None
-    return builder.merging if builder and builder.has_merged and builder.merging not in run.notes else None
 
 
 def beyond_what_was_given(run: Run) -> str | None:

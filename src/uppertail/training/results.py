@@ -50,6 +50,7 @@ class TrainingResult:
         interface: how observations are read, and how actions are numbered.
         environments: the compiled environments, with the same axis; None where Python made the steps.
         distributions: return distributions at moments of the run; None if it did not record them.
+        opening: what was chosen, in a line.
 
     Examples:
         >>> import uppertail as ut
@@ -69,6 +70,7 @@ class TrainingResult:
     interface: Interface
     environments: Environment | None
     distributions: Distributions | None = None
+    opening: str = ""
     _players: dict[int, Player] = dataclasses.field(default_factory=dict, init=False)  # each has compiled programs
 
     @property
@@ -168,8 +170,9 @@ class TrainingResult:
         returns = [f"{value:.4g}" for value in record.greedy_returns]
         if record.kept_step:
             returns = [f"{each} ({record.network_of(row)})" for row, each in enumerate(returns)]
+        chosen = f"  {self.opening.removeprefix(f'{record.environment}: ')}\n" * bool(self.opening)
         return (
-            f"{record.environment}: {record.method}, {record.asked['learner']['name']}\n"
+            f"{record.environment}: {record.method}, {record.asked['learner']['name']}\n{chosen}"
             f"  {f'seeds {seeds[0]} to {seeds[-1]}' if len(seeds) > 1 else f'seed {seeds[0]}'}, {count} episodes each, "
             f"{sum(record.env_steps):,} steps, {record.wall_seconds:.1f} s{' (interrupted)' * record.interrupted}\n"
             f"  {doing}greedy return: {', '.join([*returns[:MOST_SHOWN], *['...'] * (len(returns) > MOST_SHOWN)])}\n"

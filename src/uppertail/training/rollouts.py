@@ -254,20 +254,22 @@ REHEARSED = 2  # how many of these environments are tried before training
 AT_FIRST = "at the first reset of its evaluation"
 
 
-def rehearse(builder: GymnasiumBuilder, seed: int, first: np.ndarray) -> None:
-    """Begins an evaluation episode, so that errors of its environments show before training.
+def rehearse(builder: GymnasiumBuilder, seed: int, in_training: int) -> np.ndarray:
+    """The first observations of an evaluation, so that errors of its environments show before training."""
+    together = _side_by_side(builder, REHEARSED, in_training)
+    with contextlib.closing(builder.open_to_play([EVALUATION + seed], together, EVALUATION_STEPS)[0]) as host:
+        return begin_all([host.reset], [seed], AT_FIRST)[0]
 
-    Its observations must be finite, and of the shape and type of the first ones of training.
-    """
-    together = _side_by_side(builder, REHEARSED, len(first))
-    with contextlib.closing(builder.open(EVALUATION + seed, together, EVALUATION_STEPS)) as host:
-        here = begin_all([host.reset], [seed], AT_FIRST)[0]
-        if (here.shape[1:], here.dtype) != (first.shape[1:], first.dtype):
-            raise EnvironmentFailedError(
-                f"The environment of seed {seed}, {AT_FIRST}, gave an observation of "
-                f"{here.dtype}{list(here.shape[1:])}, in training of {first.dtype}{list(first.shape[1:])}: give a "
-                "function that makes the same environment at each call."
-            )
+
+def require_alike(seed: int, rehearsed: np.ndarray, first: np.ndarray) -> None:
+    """Refuses first observations of an evaluation that differ in shape or type from the first ones of training."""
+    there, here = ((each.dtype, [*each.shape[1:]]) for each in (rehearsed, first))
+    if there != here:
+        of_play, of_training = (f"{kind}{shape}" for kind, shape in (there, here))
+        raise EnvironmentFailedError(
+            f"The environment of seed {seed}, {AT_FIRST}, gave an observation of {of_play}, in training of "
+            f"{of_training}: give a function that makes the same environment at each call."
+        )
 
 
 def play_episodes(
@@ -287,8 +289,9 @@ def play_episodes(
     """
     count, asked = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     with contextlib.ExitStack() as opened:
-        open_host = (contextlib.closing(builder.open(EVALUATION + seed, asked, EVALUATION_STEPS)) for seed in seeds)
-        hosts = [*map(opened.enter_context, open_host)]
+        hosts = builder.open_to_play([EVALUATION + seed for seed in seeds], asked, EVALUATION_STEPS)
+        for host in hosts:
+            opened.callback(host.close)
         envs = hosts[0].num_envs  # a user's vector environment has its own number
         quota = math.ceil(episodes / envs)
         returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)

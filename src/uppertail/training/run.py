@@ -41,7 +41,7 @@ from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
-from uppertail.training.notes import beyond_the_limit, heavy_tails, merged, much_in_common, small_steps, too_many_pairs
+from uppertail.training.notes import beyond_the_limit, heavy_tails, much_in_common, small_steps, too_many_pairs
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
 from uppertail.training.programs import Programs, rows_of
@@ -100,6 +100,7 @@ class Run:
         try:
             self._asked = {"env": builder, **vars(method), "settings": settings}
             facts, method, settings = self._choose(method, settings, before, say)
+            self.driver.begin()
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
             self._prepare(method, settings, before, facts)
         except BaseException:  # Ctrl-C, too
@@ -171,7 +172,7 @@ class Run:
             None if by_gradients else too_many_pairs(facts, seen, self._listed, self.settings.steps),
             much_in_common(facts, by_gradients),
             heavy_tails(facts, self._encoding),
-            merged(facts),
+            facts.builder.merged,
         )
         return [*filter(None, found)]
 
@@ -257,7 +258,9 @@ class Run:
             shape = driver.first.shape[1:]
             read = functools.partial(_reshaped, shape=shape, dtype=driver.first.dtype)
             interface = Interface(Reading(read, driver.observations, shape), self._listed)
-        return TrainingResult(record, self.loop.agent, networks, interface, driver.environments, distributions)
+        return TrainingResult(
+            record, self.loop.agent, networks, interface, driver.environments, distributions, self.opening
+        )
 
     @property
     def _listed(self) -> Actions:
@@ -372,7 +375,7 @@ class Run:
                 )
                 for row, player in enumerate(players)
             ]
-            return Along.of(episodes, builder.interface.reading.array)
+            return Along.of(episodes, builder.interface.reading)
         except Exception:  # of the user's environment, which the run's record tells of, or for want of time
             return None
 
@@ -390,7 +393,7 @@ def driver_of(
 ) -> Driver:
     """The driver of the environments of all seeds, compiled or stepped by Python."""
     if isinstance(builder, GymnasiumBuilder) and not builder.compiles:
-        return HostDriver(builder, keys, programs, seeds, settings.num_envs)
+        return HostDriver(builder, keys, programs, seeds, settings.num_envs, settings.evaluate_every is not None)
     if settings.num_envs > 1:
         never = ", or use --env.compile never" if isinstance(builder, GymnasiumBuilder) else ""
         raise InputError(

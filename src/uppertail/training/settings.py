@@ -2,10 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from uppertail.errors import InputError, printable
+from uppertail.errors import Explained, InputError, nearest, printable
+from uppertail.parts import ELSEWHERE, PARTS
 from uppertail.schema import MOST_INT, settle
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
@@ -54,8 +55,19 @@ def most_episodes(episodes: int | None, steps: int | None) -> int:
     return episodes or (MOST_INT if steps else USUAL_EPISODES)
 
 
+class OfSettings(Explained):
+    """Other libraries call many settings otherwise, and parts are none."""
+
+    def hint(cls, name: str, known: Sequence[str]) -> str:
+        shown = {part: f"{part}, an argument of `ut.train`" for part in PARTS} | {each: each for each in known}
+        there = {each: shown[option] for each, option in ELSEWHERE.items() if option in shown}
+        parts = {each: shown[option.split()[0]] for each, option in ELSEWHERE.items() if option.split()[0] in PARTS}
+        shown = parts | there | shown
+        return nearest(name, shown, 1, shown=shown) or " `help(ut.Settings)` lists them."
+
+
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(metaclass=OfSettings):
     """Settings of a training run.
 
     Args:

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import inspect
 import math
+import re
 import sys
 import time
 import warnings
@@ -45,16 +46,19 @@ PAUSE = 0.2  # the fewest seconds between two lines in a notebook
 OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
+LOGGERS = "on_chunk, which a logger can be (docs/logs.md)"
 OF_PYTHON = {each: "checkpoints" for each, option in ELSEWHERE.items() if option == "out"} | {
-    **{each: "on_chunk" for each, option in ELSEWHERE.items() if option.startswith("logger")},
-    **dict.fromkeys(("callback", "callbacks", "logger", "log", "verbose"), "on_chunk"),
+    **{each: LOGGERS for each, option in ELSEWHERE.items() if option.startswith("logger")},
+    **dict.fromkeys(("callback", "callbacks", "log"), "on_chunk"),
+    "logger": LOGGERS,
     "out": "checkpoints",
+    "env": "environment",
 }
 """Names that other libraries give to what only Python has."""
 
 
 def train(
-    environment: EnvironmentBuilder | object,
+    environment: EnvironmentBuilder | object = None,
     distribution: ReturnDistribution[Any] | str | None = None,
     policy: ExplorationPolicy | str | None = None,
     settings: Settings | None = None,
@@ -112,11 +116,15 @@ def train(
         >>> ut.train("Toy", policy="Thompson", seeds=1, steps=256).record.method
         'Gaussian, Thompson'
     """
+    if isinstance(distribution, Settings) or isinstance(policy, Settings):
+        raise InputError("Settings stand where a part is expected: give them by name, settings=ut.Settings(...).")
     for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
     require_type("on_chunk", on_chunk, OnChunk)
     settings = _with(settings or Settings(), more)
+    if environment is None:
+        raise InputError("environment is left out: give a builder, the id of a Gymnasium environment, or a function.")
     parts = {"network": network, "replay": replay, "target": target, "evidence": evidence}
     method = Method.of(distribution=distribution, policy=policy, learner=learner, **parts)
     builder = builder_of(environment)
@@ -149,12 +157,18 @@ def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
     """Settings with some replaced by name; an unknown name is refused."""
     known = [field.name for field in dataclasses.fields(Settings)]
     here = {name: name for name in [*known, *inspect.signature(train).parameters]}
-    there = {each: option for each, option in ELSEWHERE.items() if option.partition(" ")[0] in here}
+    there = {each: _argument(option) for each, option in ELSEWHERE.items() if re.split("[ .]", option)[0] in here}
     shown = there | {each: "environment" for each, option in ELSEWHERE.items() if option == "env"} | OF_PYTHON
     for name in [each for each in more if each not in known]:
         hint = nearest(name, shown | here, 1, shown=shown)
         raise InputError(f"There is no setting {name}.{hint or ' `help(ut.Settings)` lists them.'}")
     return dataclasses.replace(settings, **more)
+
+
+def _argument(option: str) -> str:
+    """An option of the command line as an argument: `policy EpsilonGreedy` is `policy="EpsilonGreedy"`."""
+    name, _, value = option.partition(" ")
+    return f'{name}="{value}"' if value else name.partition(".")[0]
 
 
 def drive(
@@ -224,9 +238,12 @@ def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked
 def _result(run: Run, state: State) -> TrainingResult:
     """The result of a run; greedy episodes are played for its record."""
     ledger, networks, kept_step = run.ledger, run.networks(state), None
-    run.met_chance, run.best_mean = run.has_met_chance(state), run.best_mean_of(state)
+    run.met_chance = run.has_met_chance(state)
+    if run.builder.known_returns:
+        run.best_mean = run.best_mean_of(state)
     interrupted = not ledger.over or ledger.failed is not None  # what fails from here on does not interrupt it
     greedy_returns = np.full(run.settings.seeds, math.nan)
+    run.driver.release()
     try:
         greedy_returns = run.greedy_returns(networks)
     except OutOfTimeError:

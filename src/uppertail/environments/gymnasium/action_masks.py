@@ -6,6 +6,8 @@ import gymnasium
 import numpy as np
 from jaxtyping import Bool
 
+from uppertail.errors import ContractError
+
 KEY = "action_mask"
 """Its name in an info, as Taxi has it: a number for each action, 1 where it is allowed and 0 elsewhere."""
 
@@ -14,14 +16,14 @@ NOT_ALWAYS = f"its info has an {KEY} at some resets and steps only; give it at e
 
 
 def mask_of(info: Any, *shape: int) -> Bool[np.ndarray, "*envs actions"] | None:
-    """The mask in an info, of this shape; None: there is none. ValueError says what it is instead."""
+    """The mask in an info, of this shape; None: there is none. ContractError says what it is instead."""
     if not isinstance(info, dict) or (given := info.get(KEY)) is None:
         return None
     mask = np.asarray(given)
     if mask.shape != shape:
-        raise ValueError(f"its {KEY} has the shape {mask.shape}, not {shape}: give a 0 or 1 for each action")
+        raise ContractError(f"its {KEY} has the shape {mask.shape}, not {shape}: give a 0 or 1 for each action")
     if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
-        raise ValueError(f"its {KEY} has other values than 0 and 1, which say whether an action is allowed")
+        raise ContractError(f"its {KEY} has other values than 0 and 1, which say whether an action is allowed")
     return mask.astype(bool)
 
 

@@ -17,21 +17,22 @@ from gymnasium.wrappers import TimeLimit
 from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium.action_masks import KEY, NOT_ALWAYS, mask_of
 from uppertail.environments.spaces import Reading
+from uppertail.errors import ContractError, message_of, short_text
 
 LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
 
 STEPS = "steps"  # in an adapted environment's info: for how many an action was taken that may be repeated
 
-FIVE = "Gymnasium's gives observation, reward, terminated, truncated, info"  # its step
+FIVE = "return observation, reward, terminated, truncated, info"
 
 
 class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment that returns what Gymnasium's do; ValueError says what it returns instead."""
+    """An environment that returns what Gymnasium's do; ContractError says what it returns instead."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         returned: Any = self.env.reset(seed=seed)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
-            raise ValueError("its reset does not return an observation and an info, as Gymnasium's does")
+            raise ContractError("its reset returns no pair of an observation and an info: return both")
         return returned[0], returned[1]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -41,19 +42,16 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
         except ValueError as error:  # of Gymnasium's own wrappers, such as TimeLimit
             if "values to unpack (expected 5" not in str(error):
                 raise
-            raise ValueError(f"its step gives more or fewer than five values; {FIVE}") from error
+            raise ContractError(f"its step gives more or fewer than five values: {FIVE}") from error
         if not isinstance(returned, tuple | list) or len(returned) != 5:
             count = f"{len(returned)} values" if isinstance(returned, tuple | list) else "one value"
-            raise ValueError(f"its step gives {count}; {FIVE}")
+            raise ContractError(f"its step gives {count}: {FIVE}")
         after, reward, terminated, truncated, info = returned
-        if reward is None or np.ndim(reward):
-            raise ValueError(f"the reward {reward} is {'no' if reward is None else 'an array, not a'} number")
-        if isinstance(reward, str | bytes) or np.iscomplexobj(reward):
-            raise ValueError(
-                f"the reward {reward!r} is {'complex' if np.iscomplexobj(reward) else 'a text'}, not a number"
-            )
-        if isinstance(terminated, str | bytes) or isinstance(truncated, str | bytes):
-            raise ValueError(f"terminated {terminated!r} and truncated {truncated!r} are texts, not truth values")
+        if reward is None or np.ndim(reward) or isinstance(reward, str | bytes) or np.iscomplexobj(reward):
+            raise ContractError(f"the reward is {reward!r}, which is no number: return a float")
+        for name, end in (("terminated", terminated), ("truncated", truncated)):
+            if end is None or isinstance(end, str | bytes) or np.size(end) != 1:
+                raise ContractError(f"{name} is {end!r}, which is no truth value: return True or False")
         return after, reward, bool(terminated), bool(truncated), info
 
 
@@ -162,7 +160,7 @@ class Adapter(Checked):
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         first, info = super().reset(**kwargs)
         mask = mask_of(info, self.count)
-        return self.array(first), {} if mask is None else {KEY: mask}
+        return self._read(first), {} if mask is None else {KEY: mask}
 
     def step(self, action: Any) -> Any:
         after, reward, terminated, truncated, info = super().step(int(action))
@@ -174,7 +172,19 @@ class Adapter(Checked):
             after, reward, terminated, truncated, info = super().step(int(action))
             reward, mask, taken = earlier + float(reward), mask_of(info, self.count), taken + 1
         told = {} if self.repeats == 1 else {STEPS: taken}
-        return self.array(after), reward, terminated, truncated, told if mask is None else {**told, KEY: mask}
+        return self._read(after), reward, terminated, truncated, told if mask is None else {**told, KEY: mask}
+
+    def _read(self, observation: Any) -> np.ndarray:
+        """The observation as an array; ContractError if it is none of its space."""
+        try:
+            return self.array(observation)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
+            if isinstance(error, ContractError):
+                raise
+            raise ContractError(
+                f"the observation is {short_text(observation)}, which cannot be read as its space says "
+                f"({message_of(error)}): let observation_space describe it"
+            ) from error
 
 
 def adapt_apart(parent: int, make: Callable[[], Any], *arguments: Any) -> Adapter:
@@ -221,14 +231,14 @@ class SideBySide(VectorEnv[Any, Any, Any]):
 
     @property
     def _info(self) -> dict[str, Any]:
-        """What the infos of all environments hold; ValueError if only some of them have a mask."""
+        """What the infos of all environments hold; ContractError if only some of them have a mask."""
         told = dict[str, Any]()
         for name in (KEY, STEPS):
             given = [info[name] for info in self.infos if name in info]
             if len(given) == self.num_envs:
                 told[name] = np.array(given)
             elif given and name == KEY:
-                raise ValueError(NOT_ALWAYS)
+                raise ContractError(NOT_ALWAYS)
         return told
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -8,25 +8,28 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Self
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from jaxtyping import Bool, Int, PRNGKeyArray
 
-from uppertail.encodings import TEXT_PLACES, HashedStates, ObservationSpace, Preferences, hash_of, hashes_of
+from uppertail.encodings import TEXT_PLACES, HashedStates, Numbers, ObservationSpace, Preferences, hash_of, hashes_of
 from uppertail.environments.actions import Actions
 from uppertail.environments.base import EVALUATION
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import mask_of
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide, adapt_apart, close_quietly
-from uppertail.environments.gymnasium.inspection import (
+from uppertail.environments.gymnasium.inspection import Inspected, inspect_environment
+from uppertail.environments.gymnasium.observed import (
     TRIED_EPISODES,
     TRIED_STEPS,
-    Inspected,
-    inspect_environment,
+    Observed,
+    observed_as_hashes,
+    observed_by_space,
     random_walk,
 )
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
@@ -41,7 +44,18 @@ Seen = tuple[Any, Bool[np.ndarray, " actions"] | None]
 
 SHOWN = 4  # numbers that a note names
 THRESHOLD_EPISODES = 100  # over which Gymnasium's `reward_threshold` is a mean
+NOT_INSPECTED = "left_out", "features", "action_repeat", "ends_at_limit"  # settings of what is done with observations
+AT_ONCE = (
+    " It was made before: if only one can be open at a time, use --seeds 1 and --num_envs 1, and no --evaluate_every."
+)
+MAKING_SECONDS = 2.0  # after which no more environments are made that only save time
 MOST_STACKED = 1_000  # more observations would leave no memory for anything else
+
+
+MERGED = (
+    "Different observations of {} became the same in 32 bits: let it show smaller numbers, such as differences from a "
+    "start, or use --env.encoding hashed if observations repeat."
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,7 +138,8 @@ class GymnasiumBuilder(PackageBuilder):
         except (InputError, KeyboardInterrupt):
             raise
         except BaseException as error:  # the environment's own code may raise anything
-            raise InputError(self.explain(error) or f"{self.label} cannot be made ({described(error)}).") from error
+            words = self.explain(error) or f"{self.label} cannot be made ({described(error)})."
+            raise InputError(words + AT_ONCE * ("inspected" in vars(self))) from error
         if not isinstance(made, gymnasium.Env | VectorEnv):
             raise InputError(f"{self.label} gives {made!r}: give a function that makes a Gymnasium environment.")
         return made
@@ -201,25 +216,33 @@ class GymnasiumBuilder(PackageBuilder):
     @functools.cached_property
     def inspected(self) -> Inspected:
         """Facts that are read off an environment, which is made only for this."""
-        env, hashed = self.make(), self._hashed if self.encoding == "hashed" else None
+        env = self.make()
         try:
-            as_numbers = self.features != "auto" or self.left_out or self.radius is not None
-            states = self.encoding == "one_hot" and not as_numbers
-            settings = hashed, states, self.levels, self.origins, self.constant_texts
-            seen = inspect_environment(self.label, env, *settings)
+            seen = inspect_environment(self.label, env, self.levels, functools.partial(self._observed, env))
         finally:
             close_quietly(env)
         if self.action_names is not None and len(self.action_names) != (count := seen.interface.actions.size):
-            raise InputError(f"action_names has {len(self.action_names)} names, but there are {count} actions.")
+            raise InputError(
+                f"action_names has {len(self.action_names)} names, but there are {count} actions: name each of them."
+            )
         return seen
 
+    def _observed(self, env: Made, space: Any) -> Observed:
+        """How observations of a space are read."""
+        if self.encoding != "hashed":
+            states = self.encoding == "one_hot" and not self._as_numbers
+            return observed_by_space(self.label, env, space, states, self.origins, self.constant_texts)
+        if given := "origins" if self.origins else "constant_texts" if self.constant_texts else "":
+            raise InputError(f"{given} is given, but hashed observations are taken whole: leave one of the two out.")
+        read = (
+            hash_of if self.background is None else functools.partial(hashes_of, background=np.array(self.background))
+        )
+        return observed_as_hashes(env, space, Reading(read, HashedStates(self.hash_size)))
+
     @property
-    def _hashed(self) -> Reading:
-        """How observations are read that become hashes."""
-        space = HashedStates(self.hash_size)
-        if self.background is None:
-            return Reading(hash_of, space)
-        return Reading(functools.partial(hashes_of, background=np.array(self.background)), space)
+    def _as_numbers(self) -> bool:
+        """Whether observations have to stay numbers, since something is said of each."""
+        return self.features != "auto" or bool(self.left_out) or self.radius is not None
 
     @property
     def table_error(self) -> str | None:
@@ -245,12 +268,12 @@ class GymnasiumBuilder(PackageBuilder):
         lines += (
             f"The text {name!r} of {self.label} is left out: it never changed in {TRIED_EPISODES} random episodes of "
             f"at most {TRIED_STEPS} steps (--env.constant_texts '[]' keeps it)."
-            for name in self.inspected.left_out
+            for name in self.inspected.observed.left_out
         )
         lines += (
             f"Two texts {repr(name) + ' ' if name else ''}of {self.label} share one of {TEXT_PLACES} places, so they "
             "look the same: if observations repeat, --env.encoding hashed tells them apart."
-            for name in self.inspected.sharing
+            for name in self.inspected.observed.sharing
         )
         if origins := self.interface.reading.origins:
             shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])
@@ -262,23 +285,15 @@ class GymnasiumBuilder(PackageBuilder):
                 f'metadata["action_names"] of {self.label} is not used: there are {count} actions, and it names '
                 f"{named}. Name them by --env.action_names."
             )
-        if self.inspected.merges:
-            lines.append(self.merging)
+        if self.inspected.observed.merges:
+            lines.append(MERGED.format(self.label))
         return " ".join(lines) or None
 
     @property
-    def merging(self) -> str:
-        """What to do where observations that differ become the same."""
-        return (
-            f"Different observations of {self.label} became the same in 32 bits: let it show smaller numbers, such as "
-            "differences from a start, or use --env.encoding hashed if observations repeat."
-        )
-
-    @property
-    def has_merged(self) -> bool:
-        """Whether large numbers that differ became the same in an observation that was read so far."""
+    def merged(self) -> str | None:
         read = self.interface.reading.array
-        return isinstance(read, Watched) and read.merged and not self.inspected.merges
+        later = isinstance(read, Watched) and read.merged and not self.inspected.observed.merges
+        return MERGED.format(self.label) if later else None
 
     @property
     def preferences(self) -> Preferences:
@@ -291,9 +306,24 @@ class GymnasiumBuilder(PackageBuilder):
         return self.inspected.interface
 
     @property
-    def as_read(self) -> tuple[Any, ...]:
-        """What is subtracted from observations, and which texts are left out."""
-        return self.interface.reading.origins, self.inspected.left_out
+    def as_read(self) -> dict[str, Any]:
+        """The settings that say what is subtracted from observations, and which texts are left out."""
+        return {"origins": self.interface.reading.origins, "constant_texts": self.inspected.observed.left_out}
+
+    def with_settings(self, **settings: Any) -> Self:
+        changed = super().with_settings(**settings)
+        if "inspected" in vars(self) and self._is_seen_as(changed, settings):
+            vars(changed)["inspected"] = self.inspected
+        return changed
+
+    def _is_seen_as(self, changed: Self, settings: dict[str, Any]) -> bool:
+        """Whether an inspection would find with the changed settings what it found, so that none is needed."""
+        if self._as_numbers != changed._as_numbers and (self._as_numbers or not isinstance(self.observations, Numbers)):
+            return False  # several integers may have become one state
+        found = self.as_read
+        return all(
+            name in NOT_INSPECTED or (name in found and value == found[name]) for name, value in settings.items()
+        )
 
     @property
     def observations(self) -> ObservationSpace:
@@ -345,20 +375,78 @@ class GymnasiumBuilder(PackageBuilder):
 
         `time_limit`: steps after which episodes are truncated where they have no limit of their own.
         """
-        seen, env, reset_seed = self.inspected, self.make(), self.seed_of_resets(seed)
-        ends_at_limit = bool(self.ends_at_limit)
-        if isinstance(env, VectorEnv):
+        with self._making() as make:
+            made = [make()]
+            if isinstance(made[0], VectorEnv):
+                return self._opened(made, seed, time_limit)
+            if self.vectorization == "async" and num_envs > 1:
+                return self._opened_apart(made[0], seed, num_envs, time_limit)
+            return self._opened([*made, *(make() for _ in range(num_envs - 1))], seed, time_limit)
+
+    def open_to_play(self, seeds: Sequence[int], most: int, time_limit: int) -> list[HostEnvironments]:
+        """Environments of several seeds for `most` episodes of each at once, or as many as can be made in a while.
+
+        All seeds have equally many, at least one; InputError if that cannot be made. Which seeds the episodes have
+        depends on `most` alone.
+        """
+        if self.vectorization == "async" and most > 1:
+            return [self.open(seed, most, time_limit) for seed in seeds]
+        count = len(seeds)
+        with self._making() as make:
+            made, began = [make() for _ in seeds], time.monotonic()
+            with contextlib.suppress(InputError):  # a port or a license is taken, or there is no memory: one is enough
+                while len(made) < most * count and time.monotonic() < began + MAKING_SECONDS:
+                    if isinstance(made[0], VectorEnv):
+                        break
+                    made.append(make())
+            shared = len(made) // count * count
+            for each in made[shared:]:
+                close_quietly(each)
+            hosts = [self._opened(made[row:shared:count], seed, time_limit) for row, seed in enumerate(seeds)]
+        for host in hosts:
+            if host.adapted:
+                host.places = most
+        return hosts
+
+    @contextlib.contextmanager
+    def _making(self) -> Iterator[Callable[[], Made]]:
+        """Yields a function that makes environments, which are all closed if an error follows."""
+        made, _ = list[Made](), self.inspected  # one is made for that, and closed
+
+        def make() -> Made:
+            made.append(self.make())
+            return made[-1]
+
+        try:
+            yield make
+        except BaseException:
+            for each in made:
+                close_quietly(each)
+            raise
+
+    def _opened(self, made: Sequence[Any], seed: int, time_limit: int | None) -> HostEnvironments:
+        """Environments that were made, or a vector environment, for one seed."""
+        if isinstance(env := made[0], VectorEnv):
             if self.repeats > 1:
                 raise InputError(
                     f"action_repeat is {self.repeats}, but a vector environment is used as it is: repeat actions in it."
                 )
-            return HostEnvironments(env, seen.interface, seed, reset_seed, False, self.action_masks, ends_at_limit)
-        adapted = time_limit if seen.time_limit is None else None, seen.interface.reading, seen.example, self.repeats
-        if self.vectorization == "async" and num_envs > 1:
-            close_quietly(env)
-            apart = [functools.partial(adapt_apart, os.getpid(), self.maker(), *adapted)] * num_envs
-            vector = AsyncVectorEnv(apart, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
-        else:
-            made = [env, *(self.make() for _ in range(num_envs - 1))]
-            vector = SideBySide([Adapter(each, *adapted) for each in made])
-        return HostEnvironments(vector, seen.interface, seed, reset_seed, adapted=True, ends_at_limit=ends_at_limit)
+            return self._host(env, seed, False, self.action_masks)
+        return self._host(SideBySide([Adapter(each, *self._adapted(time_limit)) for each in made]), seed, True)
+
+    def _opened_apart(self, env: Made, seed: int, num_envs: int, time_limit: int | None) -> HostEnvironments:
+        """Environments in processes of their own, in place of the one that was made."""
+        close_quietly(env)
+        apart = functools.partial(adapt_apart, os.getpid(), self.maker(), *self._adapted(time_limit))
+        vector = AsyncVectorEnv([apart] * num_envs, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
+        return self._host(vector, seed, True)
+
+    def _adapted(self, time_limit: int | None) -> tuple[int | None, Reading, np.ndarray, int]:
+        """The arguments of `Adapter` behind the environment."""
+        seen = self.inspected
+        limit = time_limit if seen.time_limit is None else None
+        return limit, seen.interface.reading, seen.observed.example, self.repeats
+
+    def _host(self, env: VectorEnv, seed: int, adapted: bool, masked: bool = True) -> HostEnvironments:
+        reset_seed, ends_at_limit = self.seed_of_resets(seed), bool(self.ends_at_limit)
+        return HostEnvironments(env, self.interface, seed, reset_seed, adapted, masked, ends_at_limit)

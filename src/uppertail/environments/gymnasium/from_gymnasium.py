@@ -22,6 +22,7 @@ from uppertail.environments.gymnasium.wrapping import Made
 from uppertail.errors import InputError
 from uppertail.parts import PARTS, part_of
 
+LAMBDA = "<lambda>"  # the name of a function without one
 PLAIN = bool | int | float | complex | str | bytes | None
 
 
@@ -47,6 +48,11 @@ class FromGymnasium(GymnasiumBuilder):
     code: str = dataclasses.field(init=False, default="", compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.environment, str):
+            raise InputError(
+                f"environment is {self.environment!r}: give an environment, or a function that makes one; of its id, "
+                f"ut.Gym({self.environment!r})."
+            )
         super().__post_init__()
         object.__setattr__(self, "id", self.id or _name(self.environment))
         object.__setattr__(self, "code", fingerprint(self.environment))
@@ -62,6 +68,8 @@ class FromGymnasium(GymnasiumBuilder):
                 "in train(lambda: MyEnvironment())."
             )
         self._made.append(weakref.ref(made.unwrapped))
+        if self.id == LAMBDA:
+            object.__setattr__(self, "id", _name(made))
         return made
 
     @functools.cached_property

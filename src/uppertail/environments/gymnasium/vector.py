@@ -19,7 +19,7 @@ from uppertail.environments.packages import (
     call,
     require_finite,
 )
-from uppertail.errors import InputError
+from uppertail.errors import ContractError, InputError
 
 Masks = Bool[np.ndarray, "envs actions"] | None
 
@@ -71,6 +71,7 @@ class HostEnvironments:
 
     Attributes:
         action_mask: which actions are allowed now, [envs, actions]; None: the environments do not say.
+        places: as many environments as the seeds of episodes are drawn for, if they are played in fewer.
     """
 
     action_mask: Masks = None
@@ -98,7 +99,7 @@ class HostEnvironments:
                 f"reset_seed is {reset_seed}, but this vector environment resets itself, with seeds of its own: leave "
                 "reset_seed out, or make it with AutoresetMode.DISABLED."
             )
-        self.num_envs = env.num_envs
+        self.num_envs = self.places = env.num_envs
         self.episodes = np.zeros(env.num_envs, np.int64)
         self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
         self.resetting = np.zeros(env.num_envs, bool)
@@ -192,7 +193,7 @@ class HostEnvironments:
         goes_on = ~np.asarray(stepped[2], bool)
         before, self.action_mask = self.action_mask, self._mask_in(stepped[4], goes_on)
         if (before is None) != (self.action_mask is None):
-            raise ValueError(NOT_ALWAYS)
+            raise ContractError(NOT_ALWAYS)
         self._require_allowed(goes_on)
         return stepped
 
@@ -212,23 +213,24 @@ class HostEnvironments:
         size = self.interface.actions.size
         if not self.masked or (mask := mask_of(info, self.num_envs, size)) is None:
             if which.any() and self.action_mask is not None:
-                raise ValueError(NOT_ALWAYS)
+                raise ContractError(NOT_ALWAYS)
             return None
         if not np.broadcast_to(info.get(f"_{KEY}", True), which.shape)[which].all():
-            raise ValueError(NOT_ALWAYS)
+            raise ContractError(NOT_ALWAYS)
         return mask
 
     def _require_allowed(self, which: Bool[np.ndarray, " envs"]) -> None:
         """Refuses masks without an allowed action in some of the environments."""
         if self.action_mask is not None and not self.action_mask[which].any(axis=1).all():
-            raise ValueError(NONE_ALLOWED)
+            raise ContractError(NONE_ALLOWED)
 
     def _seeds(self) -> Any:
         """A seed for each environment, a form that Gymnasium's types lack; one for all if they reset themselves."""
         if self.mode is not AutoresetMode.DISABLED:
             return episode_seed(self.seed, 0, int(self.episodes[0]))
-        fixed = self.reset_seed
-        return [episode_seed(self.seed, index, int(episode), fixed) for index, episode in enumerate(self.episodes)]
+        numbers = (self.episodes * self.num_envs + np.arange(self.num_envs)).tolist()
+        of_places = (divmod(number, self.places) for number in numbers)
+        return [episode_seed(self.seed, place, episode, self.reset_seed) for episode, place in of_places]
 
     def _arrays(self, observations: Any) -> np.ndarray:
         """The observations of all environments, in a copy."""

@@ -1,0 +1,102 @@
+"""Environments that are slow to make, or of which few can be open at once: simulators on a port, licenses, robots."""
+
+import contextlib
+import functools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import uppertail as ut
+from uppertail.environments.gymnasium import builder as builder_module
+from uppertail.environments.gymnasium.vector import episode_seed
+from uppertail.training.driver import Played
+from uppertail.training.rollouts import play_episodes
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Bound(gymnasium.Env[Any, int]):
+    """A way of a random length, which ends sooner by action 1; at most `most` are open at once."""
+
+    observation_space: Any = spaces.Discrete(30)
+    action_space: Any = spaces.Discrete(2)
+    most, opened, made = 1, 0, 0
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        if Bound.opened == Bound.most:
+            raise OSError(98, "Address already in use")
+        time.sleep(seconds)
+        Bound.opened, Bound.made, self.open = Bound.opened + 1, Bound.made + 1, True
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.left = int(self.np_random.integers(5, 25))
+        return self.left, {}
+
+    def step(self, action: int) -> Any:
+        self.left = max(0, self.left - 1 - action)
+        return self.left, -1.0, self.left == 0, False, {}
+
+    def close(self) -> None:
+        Bound.opened -= self.open
+        self.open = False
+
+
+@contextlib.contextmanager
+def at_most(count: int) -> Iterator[None]:
+    Bound.most, Bound.opened, Bound.made = count, 0, 0
+    try:
+        yield
+        assert Bound.opened == 0
+    finally:
+        Bound.most = 1
+
+
+def play(builder: ut.FromGymnasium, episodes: int) -> Played:
+    """Episodes of two seeds by action 1."""
+
+    def act(steps: Any, observations: np.ndarray, *_: Any) -> tuple[np.ndarray, Any]:
+        return np.ones(observations.shape[:2], np.int32), ()
+
+    return play_episodes(builder, [3, 4], 1, act, lambda first: (), episodes, lambda over, asked: None)
+
+
+@pytest.mark.parametrize("most", [2, 3, 9, 40])
+@pytest.mark.parametrize("episodes", [20, 33])
+def test_the_same_episodes_are_played_in_as_many_copies_as_can_be_open(most: int, episodes: int) -> None:
+    with at_most(most):
+        played = play(ut.FromGymnasium(Bound), episodes)
+        assert Bound.made == 1 + most  # one was inspected
+    assert played.returns.shape == (2, episodes)
+    for row, seed in enumerate((3, 4)):
+        for number in range(episodes):
+            episode, place = divmod(number, 20)
+            way = int(np.random.default_rng(episode_seed(2**31 + seed, place, episode)).integers(5, 25))
+            assert played.returns[row, number] == -((way + 1) // 2)
+
+
+def test_no_more_copies_are_made_than_can_be_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder_module, "MAKING_SECONDS", 0.0)
+    with at_most(40):
+        slow = play(ut.FromGymnasium(functools.partial(Bound, 0.01)), 20)
+        assert Bound.made == 1 + 2  # inspected, and one of each seed
+        monkeypatch.undo()
+        assert (play(ut.FromGymnasium(Bound), 20).returns == slow.returns).all()
+
+
+def test_what_can_be_open_only_once_is_trained_and_played() -> None:
+    with at_most(1):
+        result = ut.train(ut.FromGymnasium(Bound), settings=ut.Settings(seeds=1, steps=400))
+    assert len(result.record.greedy_returns) == 1 and result.record.failed is None
+
+
+@pytest.mark.parametrize("more", [{"seeds": 2}, {"seeds": 1, "num_envs": 2}, {"seeds": 1, "evaluate_every": 200}])
+def test_what_asks_for_more_than_can_be_open_is_refused_before_training(more: dict[str, Any]) -> None:
+    words = "cannot be made .*Address already in use.*It was made before: if only one can be open at a time, use"
+    with at_most(1), pytest.raises(ut.InputError, match=words):
+        ut.train(ut.FromGymnasium(Bound), settings=ut.Settings(steps=400, **more))
