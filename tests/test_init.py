@@ -88,7 +88,7 @@ class Numbers(Cell):
 
 def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     """Before, a traceback, or a sentence about a part that nobody had given."""
-    with pytest.raises(ut.InputError, match="whose run was made with .*, which has other observations or actions: "):
+    with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):
         ut.train(ut.FromGymnasium(Cell, features="hashed", returns=(0, 8)), init=learned, seeds=1, steps=32)
     with pytest.raises(
         ut.InputError,
@@ -96,5 +96,5 @@ def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     ):
         ut.train(ut.FromGymnasium(Numbers, returns=(0, 1)), init=learned, seeds=1, steps=32)
     ut.train(ut.FromGymnasium(Cell, returns=(0, 8)), checkpoints=ut.Checkpoints("cell"), seeds=1, steps=32)
-    with pytest.raises(ut.InputError, match="whose run was made with .*, which has other observations or actions: "):
+    with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):
         ut.train(ut.Chain(length=8), init="cell", seeds=1, steps=32)
