@@ -10,6 +10,8 @@ from gymnasium import spaces
 import uppertail as ut
 from choosing import chosen
 from uppertail.defaults.facts import Facts
+from uppertail.defaults.together import telling_together
+from uppertail.environments import Steps
 
 SIGNS = {
     "a product": lambda one, other, action: (one * other > 0) == action,
@@ -72,3 +74,13 @@ def test_noise_beside_what_is_not_linear_is_still_left_out(name: str, size: int,
     facts = Facts(ut.FromGymnasium(lambda: Among(gymnasium.make(name), seed), features="scaled"))
     assert facts.irrelevant.tolist() == [size, size + 1]
     assert (name == "Acrobot-v1") or facts.idle.tolist() == [size + 2, size + 3]
+
+
+def test_a_clock_and_a_constant_tell_nothing_more_than_in_other_episodes() -> None:
+    random = np.random.default_rng(0)
+    clock, paid, action = np.tile(np.arange(10.0), 50), random.normal(size=500), random.integers(2, size=500)
+    seen = np.column_stack([clock, np.ones(500), random.normal(size=500)])
+    steps = Steps(seen, action, paid, np.zeros(500, bool), clock == 9, seen)
+    assert telling_together(steps, np.array([0, 1])).size == 0
+    seen = np.tile(seen, 11)
+    assert telling_together(steps._replace(observation=seen, next_observation=seen), np.array([0])).size == 0

@@ -478,7 +478,7 @@ RULES = (
         "number's values of other episodes",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
         f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {together.CLEAR:g} standard "
-        f"deviations of {together.SHUFFLES} orders of episodes",
+        f"deviations of {together.SHUFFLES} orders of episodes, of at most {together.MOST} numbers",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
         "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "

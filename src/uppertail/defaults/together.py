@@ -7,7 +7,7 @@ from uppertail.environments import Steps
 
 CLEAR, SHUFFLES = 10.0, 30  # standard deviations beyond shuffled episodes: effects have over 100, noise up to 5
 LEAST = 50  # steps of an action whose regression is asked; of fewer, chance tells as much
-FEW = 10  # episodes, of which shuffles are too much alike
+FEW, MOST = 10, 32  # episodes, of which shuffles are too much alike; numbers, of which more would take too long
 ROUNDING = 1e-9  # share of a goal's square below which what a regression leaves of it is rounding
 
 
@@ -22,7 +22,7 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
     begins = np.concatenate([[0], steps.ends + 1])
     begins = begins[begins < len(here)]
-    if len(begins) < FEW or not numbers.size:
+    if len(begins) < FEW or here.shape[1] > MOST or not numbers.size:
         return numbers[:0]
     spread = here.std(axis=0)
     spread[spread == 0] = 1.0
@@ -46,7 +46,8 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     telling = list[int]()
     for number in numbers.tolist():
         by_chance = np.array([told(number, inputs[order, number]) for order in orders])
-        if told(number, inputs[:, number]) > by_chance.mean() + CLEAR * by_chance.std():
+        likely = (1 + ROUNDING) * by_chance.mean()  # a clock has the values of other episodes
+        if told(number, inputs[:, number]) > likely + CLEAR * by_chance.std():
             telling.append(number)
     return np.array(telling, numbers.dtype)
 
