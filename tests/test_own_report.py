@@ -123,6 +123,8 @@ def test_names_of_actions_are_given_declared_or_those_of_documentation():
     assert ut.FromGymnasium(Careless).names == {}
     with pytest.raises(ut.InputError, match="action_names has 3 names, but there are 2 actions"):
         _ = ut.FromGymnasium(Steps, action_names=["a", "b", "c"]).inspected
+    with pytest.raises(ut.InputError, match="give each action a name of its own"):
+        _ = ut.FromGymnasium(Steps, action_names=["a", "a"]).inspected
 
 
 def test_declared_names_of_another_count_are_not_used_and_a_note_says_so(monkeypatch):

@@ -108,6 +108,12 @@ def _arguments(part: Any) -> dict[str, Any]:
         (ut.Categorical, "bins", 10**6, "bins is 1000000: use a number from 2 to 4096"),
         (ut.GaussianMixture, "components", 1000, "components is 1000: use a number from 1 to 256"),
         (ut.Gym, "kwargs", 3, "kwargs is 3: use a mapping from names"),
+        (
+            ut.Gym,
+            "kwargs",
+            {False: 3},
+            "kwargs is .*: use names as keys, where False is none: put it into quotes .YAML reads on, off",
+        ),
         (ut.Gym, "id", 5, "id is 5: use text"),
     ],
 )

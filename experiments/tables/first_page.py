@@ -21,7 +21,7 @@ def rows() -> list[list[str]]:
         ["randomized Chain 100: episodes until solved", *_chain()],
         ["DeepSea 50: episodes until the first success", *_sea()],
         ["DeepSea 20 with chance: episodes until the policy stays good", *_good("deep_sea_20", "count_bonus")],
-        ["slippery FrozenLake: the same", *_good("lake_4x4", "count_bonus")],
+        ["slippery FrozenLake: until the policy stays good", *_good("lake_4x4", "count_bonus")],
         [f"MiniGrid {GRID}: steps until solved", *_grid()],
         ["dm_control's pendulum-swingup: episodes until ten return 800", *_reached("dm_control/pendulum-swingup-v0")],
         ["cartpole-swingup_sparse: until ten return 500", *_reached("dm_control/cartpole-swingup_sparse-v0")],

@@ -155,8 +155,11 @@ def _of_sequence(value: Any, kind: Any) -> Any:
 
 
 def _of_mapping(value: Any, kinds: tuple[Any, ...]) -> Any:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+    if not isinstance(value, Mapping):
         raise MismatchError("use a mapping from names")
+    if other := [key for key in value if not isinstance(key, str)]:
+        truth = " (YAML reads on, off, yes and no as truth values)" * isinstance(other[0], bool)
+        raise MismatchError(f"use names as keys, where {other[0]!r} is none: put it into quotes{truth}")
     if not kinds or kinds[1] is Any:
         return value
     return {key: convert(each, kinds[1]) for key, each in value.items()}

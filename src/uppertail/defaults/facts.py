@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
+from uppertail.defaults.together import telling_together
 from uppertail.environments import (
     WIDER,
     EnvironmentBuilder,
@@ -127,13 +128,18 @@ class Facts:
     @functools.cached_property
     def irrelevant(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that tell nothing of what comes next."""
-        return functools.reduce(np.intersect1d, map(irrelevant_numbers, self.by_number))
+        return self._telling_nothing(functools.reduce(np.intersect1d, map(irrelevant_numbers, self.by_number)))
 
     @functools.cached_property
     def idle(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that change, or stay, by themselves and touch nothing else."""
         noise = tuple(self.irrelevant.tolist())
-        return functools.reduce(np.intersect1d, (idle_numbers(steps, noise) for steps in self.by_number))
+        found = functools.reduce(np.intersect1d, (idle_numbers(steps, noise) for steps in self.by_number))
+        return self._telling_nothing(found)
+
+    def _telling_nothing(self, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " left_out"]:
+        """Those of the numbers that tell nothing together with another one either."""
+        return functools.reduce(np.setdiff1d, (telling_together(each, numbers) for each in self.by_number), numbers)
 
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""

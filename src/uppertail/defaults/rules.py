@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from uppertail.defaults import together
 from uppertail.defaults.facts import (
     BY_CHANCE,
     CLEAR,
@@ -472,11 +473,14 @@ RULES = (
         "numbers stay numbers, what each moves: the reward, the end, and the change of others",
         "numbers whose weights are no larger than chance makes them; constants of an episode and slow noise, which "
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
-        "since a goal would look the same; a clock stays, too, where the time limit is paid, and a number that is "
-        "rarely far beyond its usual size",
+        "since a goal would look the same; a clock stays, too, where the time limit is paid, a number that is rarely "
+        "far beyond its usual size, and one whose square, or product with another number, tells more than with the "
+        "number's values of other episodes",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
-        f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much",
-        "[decision 22](decisions/0022-numbers-that-tell-nothing.md)",
+        f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {together.CLEAR:g} standard "
+        f"deviations of {together.SHUFFLES} orders of episodes, of at most {together.MOST} numbers",
+        "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
+        "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
         "[CartPole, changed](invariance.md)",
     ),

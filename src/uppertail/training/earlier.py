@@ -88,10 +88,11 @@ class Earlier:
         try:
             learned = checkpoint.from_named(run.driver.template.learned, arrays)
         except UnusableCheckpointError as error:
-            raise InputError(
-                f"init is {self.folder}, whose run had other observations or actions, or "
-                f"{made or 'stored other numbers of transitions'}: what it learned does not fit here."
-            ) from error
+            environments = ({"environment": of["environment"]} for of in (self.header.asked, asked))
+            elsewhere = [text for text, _ in checkpoint.differences(*environments)]
+            why = f"was made with {elsewhere[0]}, which has other observations or actions" if elsewhere else made
+            why = why or "had other observations or actions, or stored other numbers of transitions"
+            raise InputError(f"init is {self.folder}, whose run {why}: what it learned does not fit here.") from error
         if made:
             raise InputError(f"init is {self.folder}, whose run {made}: use the same here.")
         return learned

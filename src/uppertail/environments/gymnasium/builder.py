@@ -221,6 +221,8 @@ class GymnasiumBuilder(PackageBuilder):
             seen = inspect_environment(self.label, env, self.levels, functools.partial(self._observed, env))
         finally:
             close_quietly(env)
+        if self.action_names is not None and len({*self.action_names}) < len(self.action_names):
+            raise InputError(f"action_names is {self.action_names}: give each action a name of its own.")
         if self.action_names is not None and len(self.action_names) != (count := seen.interface.actions.size):
             raise InputError(
                 f"action_names has {len(self.action_names)} names, but there are {count} actions: name each of them."
