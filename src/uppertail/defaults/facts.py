@@ -251,8 +251,7 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
     spread = here.std(axis=0)
     spread[spread == 0] = 1.0
     numbers, change = (here - here.mean(axis=0)) / spread, (after - here) / spread
-    begins = np.concatenate([[0], steps.ends + 1])
-    begins = begins[begins < len(here)]
+    begins = steps.begins
     actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
     reward, ends = np.asarray(steps.reward, np.float64)[:, None], (steps.terminated | steps.truncated)[:, None]
     acted = np.hstack([actions, actions * ends])
@@ -350,7 +349,7 @@ def told_by_past(steps: Steps) -> Told | None:
     the rewards of a pair were shuffled (a permutation test), so that a past that never repeats tells nothing.
     """
     rows = [*zip((each.tobytes() for each in np.asarray(steps.observation)), steps.action.tolist(), strict=True)]
-    begins = np.concatenate([[0], steps.ends + 1])
+    begins = steps.begins
     begin = begins[np.searchsorted(begins, np.arange(len(rows)), side="right") - 1]
     kept = np.array([*{each: number for number, each in enumerate(zip(begin, rows, strict=True))}.values()])
     pair, reward = _numbered(rows[number] for number in kept), np.asarray(steps.reward, float)[kept]

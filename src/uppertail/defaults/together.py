@@ -20,8 +20,7 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     of other episodes, which are put in place of its own in `SHUFFLES` orders.
     """
     here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
-    begins = np.concatenate([[0], steps.ends + 1])
-    begins = begins[begins < len(here)]
+    begins = steps.begins
     if len(begins) < FEW or here.shape[1] > MOST or not numbers.size:
         return numbers[:0]
     spread = here.std(axis=0)

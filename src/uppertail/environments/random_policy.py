@@ -64,6 +64,12 @@ class Steps(NamedTuple):
         return np.flatnonzero(self.terminated | self.truncated)
 
     @property
+    def begins(self) -> Int[np.ndarray, " episodes"]:
+        """The first step of each episode, of one that is not whole, too."""
+        begins = np.append(0, self.ends + 1)
+        return begins[begins < len(self.reward)]
+
+    @property
     def episodes(self) -> list[Float[np.ndarray, " steps"]]:
         """The rewards of each episode; the last one is not whole, and may be empty."""
         return np.split(np.asarray(self.reward), self.ends + 1)

@@ -51,7 +51,6 @@ from uppertail.training.settings import Settings
 from uppertail.types import ReturnRange
 
 DISTRIBUTIONS = "distributions"  # the name of the only recording
-OPENED_WITH = "repeats", "ends_at_limit", "as_read"  # settings of a builder that its open environments have
 UNIT = ReturnRange(0.0, 1.0, known=True)
 GREEDY_EPISODES = 20  # of an evaluation
 LONGEST_PATH = 1000  # actions of a greedy episode whose observations are shown
@@ -121,8 +120,8 @@ class Run:
         facts = Facts(seen, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)
         self.builder = draft.builder
-        as_before, now = ([getattr(each, name, None) for name in OPENED_WITH] for each in (builder, self.builder))
-        if now != as_before or draft.space != self.driver.observations:
+        is_open = self.builder.compiles and self.builder.repeats == builder.repeats  # others open when they begin
+        if not is_open or draft.space != self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
         method = dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)

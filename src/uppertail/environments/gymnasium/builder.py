@@ -397,9 +397,8 @@ class GymnasiumBuilder(PackageBuilder):
         with self._making() as make:
             made, began = [make() for _ in seeds], time.monotonic()
             with contextlib.suppress(InputError):  # a port or a license is taken, or there is no memory: one is enough
-                while len(made) < most * count and time.monotonic() < began + MAKING_SECONDS:
-                    if isinstance(made[0], VectorEnv):
-                        break
+                most_made = count if isinstance(made[0], VectorEnv) else most * count
+                while len(made) < most_made and time.monotonic() < began + MAKING_SECONDS:
                     made.append(make())
             shared = len(made) // count * count
             for each in made[shared:]:

@@ -59,13 +59,10 @@ class Observed(NamedTuple):
 
 def observed_as_hashes(env: Made, space: Any, hashed: Reading) -> Observed:
     """Observations that become hashes as `hashed` says; of an image, those of the pixels that it is read as."""
-    if isinstance(env, VectorEnv) or hashed.array is not hash_of or not is_a(space, "Box"):
-        reading = hashed
-    elif isinstance((image := read_space(np, space)).space, Pixels):
-        reading = hashed._replace(array=lambda seen: hash_of(image.array(seen)), shape=image.shape)
-    else:
-        reading = hashed
-    return Observed(reading, reading.array(_sample(space)), flat_images=_flat_images(space))
+    is_plain = not isinstance(env, VectorEnv) and hashed.array is hash_of and is_a(space, "Box")
+    if is_plain and isinstance((image := read_space(np, space)).space, Pixels):
+        hashed = hashed._replace(array=lambda seen: hash_of(image.array(seen)), shape=image.shape)
+    return Observed(hashed, hashed.array(_sample(space)), flat_images=_flat_images(space))
 
 
 def observed_by_space(
