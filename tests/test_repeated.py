@@ -134,7 +134,7 @@ class Ticks(gymnasium.Env[Any, Any]):
 
 @pytest.mark.parametrize("vectorization", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("limit", [None, 4])
-@pytest.mark.filterwarnings("ignore:A number shows when time runs out")
+@pytest.mark.filterwarnings("ignore:Observations show when time runs out")
 def test_an_episode_is_as_long_as_its_steps_where_its_last_action_is_cut_short(
     limit: int | None, vectorization: Any
 ) -> None:

@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from uppertail.defaults.together import telling_together
+from uppertail.encodings import States
 from uppertail.environments import (
     WIDER,
     EnvironmentBuilder,
     FiniteMDP,
+    GymnasiumBuilder,
     PackageBuilder,
     Say,
     Steps,
@@ -117,6 +119,27 @@ class Facts:
         return clocks(self.steps, left_out)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each of the integers has that make up a state; none: a state is not made of integers."""
+        builder = self.builder
+        if not isinstance(builder, GymnasiumBuilder) or not isinstance(builder.observations, States):
+            return ()
+        return tuple(size for part in builder.interface.reading.parts for size in part.sizes)
+
+    @property
+    def steps_by_integer(self) -> Steps:
+        """The steps, with the integers that make up a state in place of its number."""
+        if not (sizes := self.sizes):
+            return self.steps
+        seen = self.steps.observation, self.steps.next_observation
+        here, after = (np.stack(np.unravel_index(each, sizes), axis=1) for each in seen)
+        return self.steps._replace(observation=here, next_observation=after)
+
+    def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether observations show when time runs out: by a number or, where they repeat, as a whole."""
+        return bool(clocks(self.steps_by_integer, left_out).size) or only_at_the_limit(self.steps)
+
+    @property
     def is_paid_at_the_limit(self) -> bool:
         """Whether a random policy was paid where time ran out, far beyond what it was paid elsewhere."""
         return paid_at_the_limit(self.steps)
@@ -167,10 +190,11 @@ class Facts:
         """The part of the past that tells most of the rewards; None: no part tells enough."""
         return told_by_past(self.steps)
 
-    def has_contexts(self, sizes: tuple[int, ...]) -> bool:
-        """Whether one of the integers of which a state is made stays the same in each episode, and differs between."""
-        here, after = (np.unravel_index(each, sizes) for each in (self.steps.observation, self.steps.next_observation))
-        return any(np.array_equal(one, other) and np.ptp(one) > 0 for one, other in zip(here, after, strict=True))
+    @property
+    def has_contexts(self) -> bool:
+        """Whether one of the integers that make up a state stays the same in each episode, and differs between."""
+        here, after = np.asarray(self.steps_by_integer.observation), np.asarray(self.steps_by_integer.next_observation)
+        return bool(np.any((here == after).all(axis=0) & (np.ptp(here, axis=0) > 0)))
 
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
         """What followed where the same action was taken in the same observation again."""
@@ -323,6 +347,15 @@ def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " nu
     early = np.mean(at_end & ~late[:, None], axis=0)
     found = at_end[late].all(axis=0) & ~strays.any(axis=0) & (early <= STANDS_STILL)
     return np.setdiff1d(np.flatnonzero(found), left_out)
+
+
+def only_at_the_limit(steps: Steps) -> bool:
+    """Whether what is observed where time runs out, and comes again there, is observed nowhere else."""
+    late, here, after = np.asarray(steps.truncated), np.asarray(steps.observation), np.asarray(steps.next_observation)
+    if here.ndim != 1 or late.sum() < LEAST_CUT:
+        return False
+    shown = np.unique(after[late])
+    return bool(2 * len(shown) <= late.sum()) and not np.isin(here, shown).any()
 
 
 def paid_at_the_limit(steps: Steps) -> bool:

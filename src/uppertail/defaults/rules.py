@@ -309,14 +309,14 @@ def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
         return None
     if not facts.observed and facts.known(DISCOUNT) is not None:
         return None
-    clocks = facts.clocks(draft.left_out) if facts.observed else ()
+    is_shown = facts.observed and facts.shows_the_limit(draft.left_out)
     if facts.is_paid_at_the_limit:
         why = "a random policy was paid more in steps in which time ran out than in all others"
-        hidden = HIDDEN if facts.observed and not len(clocks) else ""
-    elif len(clocks):
-        why, hidden = "a number shows when time runs out", ""
+        hidden = HIDDEN if facts.observed and not is_shown else ""
+    elif is_shown:
+        why, hidden = "observations show when time runs out", ""
     else:
-        shown = ", and no number showed it" if facts.observed else "; what is shown was not judged"
+        shown = ", and no observation showed it" if facts.observed else "; what is shown was not judged"
         return Choice(None, f"steps in which time ran out were paid no more than others{shown}", True)
     return Choice(True, why, True, LIMITED.format(why[0].upper() + why[1:]) + hidden)
 
@@ -499,11 +499,11 @@ RULES = (
         "env.ends_at_limit",
         _ends_at_limit,
         "if Python steps the environment: rewards of the steps that a time limit cut short, and of all others; each "
-        "number after these steps, without what is left out",
+        "number after these steps, or integer that makes up a state, without what is left out",
         "`true`, a truncated episode is learned as one that terminated, where these were paid "
         "beyond all others by more than the others differ, or where a number has one value after each of them, and "
-        "nowhere else but in a few steps before; else "
-        "`null`: learning looks beyond the limit",
+        "nowhere else but in a few steps before, or where states after them come twice in the mean, and nowhere else; "
+        "else `null`: learning looks beyond the limit",
         f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short; a rounded clock "
         f"stands still in {STANDS_STILL:g} of the steps",
         "set once: [decision 45](decisions/0045-a-limit-that-is-shown-or-paid.md)",
