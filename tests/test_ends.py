@@ -283,6 +283,7 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     words = str(said(0.5))
     assert "of seed 7 returns 0.5, less than a random policy did before the run (2)" in words
     assert all(each in words for each in ("train longer", "discount", "--env.stack 2", "TimeAwareObservation"))
+    assert "discount" not in str(less_than_random({7: 0.5}, random, looks_far=True)), "it looks far already"
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
