@@ -11,7 +11,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import uppertail as ut
-from uppertail.defaults.facts import Pace
+from uppertail.defaults.pace import Pace
 from uppertail.encodings import Numbers
 from uppertail.environments.repeated import build_repeated
 from uppertail.errors import InputError

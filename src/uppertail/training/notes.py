@@ -3,7 +3,7 @@
 import numpy as np
 
 from uppertail.defaults import Facts
-from uppertail.defaults.facts import USUAL, tail_of
+from uppertail.defaults.left_out import USUAL, tail_of
 from uppertail.encodings import Encoding, ObservationSpace, States
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
