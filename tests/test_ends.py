@@ -14,7 +14,7 @@ from gymnasium import spaces
 import uppertail as ut
 from choosing import chosen
 from uppertail.cli import main
-from uppertail.defaults.facts import Chance, chance, clocks, paid_at_the_limit
+from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit
 from uppertail.environments.random_policy import Steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.loop import StepRecord
@@ -176,6 +176,60 @@ def test_a_rounded_clock_stands_still_at_the_end() -> None:
     assert not clocks(cut_short([0.0] * 100, late, [*range(16), 16, 16, 16, 16] * 5)).size, "too long before"
 
 
+def test_a_limit_is_part_of_the_task_if_what_is_seen_there_is_seen_nowhere_else() -> None:
+    """A state of place and time in one number: at the end it is 8 or 9."""
+    late = np.array([False, False, True] * 6)
+    here = np.array([0, 2, 4, 0, 3, 5] * 3)
+    after = np.array([2, 4, 8, 3, 5, 9] * 3)
+    steps = Steps(here, np.zeros(18, int), np.zeros(18), late & False, late, after)
+    assert only_at_the_limit(steps)
+    assert not only_at_the_limit(Steps(*(np.asarray(each)[:12] for each in steps))), "too few episodes were cut short"
+    assert not only_at_the_limit(steps._replace(next_observation=np.arange(18) + 6)), "nothing comes again there"
+    assert not only_at_the_limit(steps._replace(observation=np.where(here == 5, 8, here))), "it came on the way, too"
+    assert not only_at_the_limit(steps._replace(observation=here[:, None], next_observation=after[:, None]))
+
+
+class Slips(gymnasium.Env[Any, Any]):
+    """A row of 7 places and a time of 12 steps, as one of four spaces; its right end pays 1, a tenth of moves slip."""
+
+    action_space: Any = spaces.Discrete(2)
+
+    def __init__(self, space: Any) -> None:
+        self.observation_space = space
+
+    def seen(self) -> Any:
+        if isinstance(self.observation_space, spaces.Discrete):
+            return 7 * self.taken + self.at
+        if isinstance(self.observation_space, spaces.Dict):
+            return {"place": self.at, "time": self.taken}
+        return np.array([self.at, self.taken], self.observation_space.dtype)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.at, self.taken = 0, 0
+        return self.seen(), {}
+
+    def step(self, action: int) -> Any:
+        right = bool(action) == (self.np_random.random() < 0.9)
+        self.at, self.taken = max(0, self.at + 2 * right - 1), self.taken + 1
+        return self.seen(), float(self.at == 6), self.at == 6, self.taken == 12, {}
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.MultiDiscrete([7, 13]),
+        spaces.Dict({"place": spaces.Discrete(7), "time": spaces.Discrete(13)}),
+        spaces.Discrete(91),
+        spaces.Box(0, 12, (2,), np.int64),
+    ],
+    ids=["MultiDiscrete", "Dict", "Discrete", "Box"],
+)
+def test_a_clock_is_found_in_every_kind_of_state(space: Any) -> None:
+    plan = chosen(ut.FromGymnasium(lambda: Slips(space)))
+    assert plan.builder.ends_at_limit is True
+
+
 def test_the_rule_asks_for_an_end_where_the_limit_is_paid_or_shown() -> None:
     def found(paid: bool = True, shown: bool = False, **more: Any) -> Any:
         plan = chosen(ut.FromGymnasium(lambda: Payday(paid, shown), **more))
@@ -189,7 +243,7 @@ def test_the_rule_asks_for_an_end_where_the_limit_is_paid_or_shown() -> None:
     ends, notes = found(shown=True)
     assert ends and "Nothing shows" not in notes[0]
     ends, notes = found(paid=False, shown=True)
-    assert ends and notes[0].startswith("A number shows when time runs out, so the time limit is part of the task")
+    assert ends and notes[0].startswith("Observations show when time runs out, so the time limit is part of the task")
     assert found(paid=False) == (None, [])
     assert found(ends_at_limit=False) == (False, [])
 
@@ -229,6 +283,7 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     words = str(said(0.5))
     assert "of seed 7 returns 0.5, less than a random policy did before the run (2)" in words
     assert all(each in words for each in ("train longer", "discount", "--env.stack 2", "TimeAwareObservation"))
+    assert "discount" not in str(less_than_random({7: 0.5}, random, looks_far=True)), "it looks far already"
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 import uppertail as ut
 from choosing import chosen
-from uppertail.defaults.facts import IDLE_EPISODES, idle_numbers
+from uppertail.defaults.left_out import IDLE_EPISODES, idle_numbers
 from uppertail.environments import Steps
 
 EPISODES, LENGTH = 100, 20
@@ -120,6 +120,22 @@ class Among(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> Any:
         seen, *rest = self.env.step(action)
         return self.shown(seen), *rest
+
+
+class Keyed(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """CartPole as a Dict, beside two readings that tell nothing."""
+
+    observation_space: Any = spaces.Dict(
+        {"air": spaces.Box(-9, 9, (2,), np.float32), "pole": gymnasium.make("CartPole-v1").observation_space}
+    )
+
+    def observation(self, observation: Any) -> Any:
+        return {"air": self.np_random.normal(size=2).astype(np.float32), "pole": observation}
+
+
+def test_a_note_calls_numbers_by_their_keys() -> None:
+    (note,) = chosen(ut.FromGymnasium(lambda: Keyed(gymnasium.make("CartPole-v1")))).notes
+    assert note.startswith("The numbers 0 (air 0), 1 (air 1) of observations are left out: they told nothing")
 
 
 def test_a_note_names_what_is_left_out_and_how_to_keep_it() -> None:

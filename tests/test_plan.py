@@ -98,9 +98,8 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
         "each action is taken for 3 steps (--env.action_repeat)",
         "a step is discounted by 0.9933 (--discount)",
     ]
-    assert (
-        pole[-2].endswith(", measured by a random policy") and pole[-1] == "solved: mean of 100 episodes at least 475."
-    )
+    assert pole[-2].endswith(", estimated from a random policy's")
+    assert pole[-1] == "solved: mean of 100 episodes at least 475."
     assert "; success is not defined: --env.success 30 counts it." in words(ut.FromGymnasium(Bare, returns=(0, 30)))
     switches = words(ut.FromGymnasium(Switches))
     assert switches.startswith("128 actions, learned by their parts; 1 number, "), switches

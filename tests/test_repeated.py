@@ -11,7 +11,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import uppertail as ut
-from uppertail.defaults.facts import Pace
+from uppertail.defaults.pace import Pace
 from uppertail.encodings import Numbers
 from uppertail.environments.repeated import build_repeated
 from uppertail.errors import InputError
@@ -134,7 +134,7 @@ class Ticks(gymnasium.Env[Any, Any]):
 
 @pytest.mark.parametrize("vectorization", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("limit", [None, 4])
-@pytest.mark.filterwarnings("ignore:A number shows when time runs out")
+@pytest.mark.filterwarnings("ignore:Observations show when time runs out")
 def test_an_episode_is_as_long_as_its_steps_where_its_last_action_is_cut_short(
     limit: int | None, vectorization: Any
 ) -> None:

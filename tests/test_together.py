@@ -10,7 +10,7 @@ from gymnasium import spaces
 import uppertail as ut
 from choosing import chosen
 from uppertail.defaults.facts import Facts
-from uppertail.defaults.together import telling_together
+from uppertail.defaults.left_out import telling_together
 from uppertail.environments import Steps
 
 SIGNS = {

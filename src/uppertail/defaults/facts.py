@@ -1,20 +1,22 @@
 """Facts: what steps of a random policy show of an environment, measured once."""
 
 import functools
-import itertools
-import math
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
-from uppertail.defaults.together import telling_together
+from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together
+from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace
+from uppertail.defaults.regression import ROUNDING, without
+from uppertail.encodings import States
 from uppertail.environments import (
     WIDER,
     EnvironmentBuilder,
     FiniteMDP,
+    GymnasiumBuilder,
     PackageBuilder,
     Say,
     Steps,
@@ -24,26 +26,10 @@ from uppertail.environments import (
 )
 from uppertail.types import ReturnRange
 
-RIDGE, FLOOR = 0.1, 1e-4  # of the regression on numbers from 0 to 1, and of its variance, in units of each goal
-USUAL = 0.9  # share of the steps in which a number is as it usually is
-TAIL = 30  # how many times as large as it usually is the scale of a number may be
-LEAST_FREE, LARGEST_ERROR = 50, 0.35  # transitions of each action that its regression leaves free; standard error
-SIGNIFICANT = 3.0  # standard deviations above the mean of a chi-squared sum
-
-IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid have to vary before it may be idle
-MOST_JUDGED = 32  # numbers; beyond it none is judged idle, since time grows with the square
-ROUNDING = 1e-6  # share of the largest value below which what a regression leaves is rounding
-
 TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
 CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
-UNDONE = 0.1  # of a change, at most, is left where it is undone, and in as few steps of a switch more may be left
-OFTEN = 5  # times, at least, that an action followed another one
-MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
-STOPPED = 0.3  # the same, at most, where what it controls stops at once: places between are then never reached
-FORESEEN = 200  # steps, at most, over which the effect of an action is followed
-CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
 
 KnownRange = Callable[[float], ReturnRange | None]
 
@@ -60,13 +46,6 @@ class Told(NamedTuple):
 
     stack: int | Literal["first"]  # which part of the past: so many observations, or the first of the episode
     share: float  # of what varies in rewards of equal observations and actions
-
-
-class Pace(NamedTuple):
-    """How many steps an action needs to make a difference."""
-
-    usual: int  # to move what it controls far enough
-    steps: int  # the same; 1 where another action undoes each move, and so many would pass places by
 
 
 class Facts:
@@ -117,6 +96,27 @@ class Facts:
         return clocks(self.steps, left_out)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each of the integers has that make up a state; none: a state is not made of integers."""
+        builder = self.builder
+        if not isinstance(builder, GymnasiumBuilder) or not isinstance(builder.observations, States):
+            return ()
+        return tuple(size for part in builder.interface.reading.parts for size in part.sizes)
+
+    @property
+    def steps_by_integer(self) -> Steps:
+        """The steps, with the integers that make up a state in place of its number."""
+        if not (sizes := self.sizes):
+            return self.steps
+        seen = self.steps.observation, self.steps.next_observation
+        here, after = (np.stack(np.unravel_index(each, sizes), axis=1) for each in seen)
+        return self.steps._replace(observation=here, next_observation=after)
+
+    def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether observations show when time runs out: by a number or, where they repeat, as a whole."""
+        return bool(clocks(self.steps_by_integer, left_out).size) or only_at_the_limit(self.steps)
+
+    @property
     def is_paid_at_the_limit(self) -> bool:
         """Whether a random policy was paid where time ran out, far beyond what it was paid elsewhere."""
         return paid_at_the_limit(self.steps)
@@ -143,7 +143,7 @@ class Facts:
 
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
-        return repeating(_without(self.steps.observation, left_out))
+        return repeating(without(self.steps.observation, left_out))
 
     def pace(self, left_out: tuple[int, ...] = ()) -> Pace:
         """How many steps an action needs to make a difference: the median over numbers of an action."""
@@ -153,6 +153,10 @@ class Facts:
     def has_switch(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether an action undoes what it did when it is taken again."""
         return any(has_switch(steps, left_out) for steps in self.by_number)
+
+    def decides_anew(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether numbers that are drawn anew in each step decide between actions."""
+        return any(decides_anew(steps, left_out) for steps in self.by_number)
 
     @property
     def by_number(self) -> list[Steps]:
@@ -167,10 +171,11 @@ class Facts:
         """The part of the past that tells most of the rewards; None: no part tells enough."""
         return told_by_past(self.steps)
 
-    def has_contexts(self, sizes: tuple[int, ...]) -> bool:
-        """Whether one of the integers of which a state is made stays the same in each episode, and differs between."""
-        here, after = (np.unravel_index(each, sizes) for each in (self.steps.observation, self.steps.next_observation))
-        return any(np.array_equal(one, other) and np.ptp(one) > 0 for one, other in zip(here, after, strict=True))
+    @property
+    def has_contexts(self) -> bool:
+        """Whether one of the integers that make up a state stays the same in each episode, and differs between."""
+        here, after = np.asarray(self.steps_by_integer.observation), np.asarray(self.steps_by_integer.next_observation)
+        return bool(np.any((here == after).all(axis=0) & (np.ptp(here, axis=0) > 0)))
 
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:
         """What followed where the same action was taken in the same observation again."""
@@ -179,106 +184,6 @@ class Facts:
         if self.builder.repeats > 1:  # a limit cuts actions short
             steps = Steps(*(np.asarray(each)[~np.asarray(steps.truncated)] for each in steps))
         return chance(steps, left_out)
-
-
-def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
-    """The places of numbers that tell nothing of the next observation, the reward, or whether the episode terminates.
-
-    For each action, ridge regression predicts all of these from the observation. A number is irrelevant if its
-    weights, divided by their standard errors, are no larger than chance makes them, and if none of these errors is so
-    large that an effect would have been missed. A number that keeps its value predicts itself, so it is relevant here;
-    `idle_numbers` judges it. There are none if all numbers would be irrelevant, since a run needs at least one.
-    """
-    here, after = np.asarray(steps.observation, np.float64), np.asarray(steps.next_observation, np.float64)
-    low, high = np.minimum(here.min(axis=0), after.min(axis=0)), np.maximum(here.max(axis=0), after.max(axis=0))
-    inputs = (here - low) / np.where(high > low, high - low, 1.0)
-    goals = np.column_stack([after, steps.reward, steps.terminated]).astype(np.float64)
-    spread = goals.std(axis=0)
-    goals = goals[:, spread > 0] / spread[spread > 0]
-    effect, unclear = np.zeros(inputs.shape[1]), np.zeros(inputs.shape[1], bool)
-    actions = np.unique(steps.action)
-    for action in actions:
-        own = np.asarray(steps.action) == action
-        x, y = (each[own] - each[own].mean(axis=0) for each in (inputs, goals))
-        varies = np.ptp(x, axis=0) > 0
-        unclear |= ~varies
-        x = x[:, varies]
-        if len(x) - x.shape[1] < LEAST_FREE:
-            return np.zeros(0, np.int64)
-        gram = x.T @ x
-        inverse = np.linalg.inv(gram + RIDGE * np.eye(x.shape[1]))
-        weights = inverse @ x.T @ y
-        noise = np.sum((y - x @ weights) ** 2, axis=0) / (len(x) - 1 - np.sum(inverse * gram)) + FLOOR
-        variance = np.diag(inverse @ gram @ inverse)[:, None] * noise
-        effect[varies] += np.sum(weights**2 / variance, axis=1)
-        unclear[varies] |= np.sqrt(variance.max(axis=1, initial=0.0)) > LARGEST_ERROR
-    unclear |= [tail_of(number).is_heavy for number in here.T]  # in units of what is rare, all else looks the same
-    terms = len(actions) * goals.shape[1]
-    irrelevant = ~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms))
-    return np.flatnonzero(irrelevant & ~irrelevant.all())
-
-
-class Tail(NamedTuple):
-    """How far a number is from its median: usually, by the root of the mean square, and at most."""
-
-    usual: float
-    scale: float
-    most: float
-
-    @property
-    def is_heavy(self) -> bool:
-        """Whether it is rarely so large that, in units of its scale, it hardly varies in all other steps."""
-        return 0 < TAIL * self.usual < self.scale
-
-
-def tail_of(number: Float[np.ndarray, " steps"]) -> Tail:
-    """How far a number that was seen so is from its median."""
-    away = np.abs(number.astype(np.float64) - np.median(number))
-    return Tail(float(np.quantile(away, USUAL)), float(np.sqrt(np.mean(away**2))), float(away.max()))
-
-
-def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " left_out"]:
-    """The places of numbers that nothing moves, and that move neither reward, nor termination, nor another number kept.
-
-    Constants of an episode and slow noise are of this kind: they only predict themselves. So effects are judged on the
-    change in a step. All that actions move is kept, all that follows from it, and all that has an effect on what is
-    kept or paid. A goal has one, since it is paid by the distance to it.
-
-    There are none if nothing could be seen: if reward and termination follow from the action alone, or vary in too few
-    episodes. Nor are there if all numbers would be left out.
-    """
-    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
-    spread = here.std(axis=0)
-    spread[spread == 0] = 1.0
-    numbers, change = (here - here.mean(axis=0)) / spread, (after - here) / spread
-    begins = steps.begins
-    actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
-    reward, ends = np.asarray(steps.reward, np.float64)[:, None], (steps.terminated | steps.truncated)[:, None]
-    acted = np.hstack([actions, actions * ends])
-    ended = _left(np.asarray(steps.terminated, np.float64)[:, None], actions)
-    paid = np.hstack([_left(np.hstack([reward, reward * ends]), acted), ended])
-    paid = paid[:, paid.any(axis=0)]
-    is_seen = paid.shape[1] > 0 and _varying(paid, begins).min() >= IDLE_EPISODES
-    if not is_seen or numbers.shape[1] > MOST_JUDGED:
-        return np.zeros(0, np.int64)
-    one, acted = np.ones((len(here), 1)), actions - actions.mean(axis=0)
-    kept = (_varying(numbers, begins) < IDLE_EPISODES) | [tail_of(number).is_heavy for number in here.T]
-    kept |= _effects(acted, np.hstack([one, numbers]), _left(change, np.hstack([one, numbers])), begins)
-    fresh, contexts = kept, np.hstack([one, acted, numbers[:, kept]])
-    while contexts.size:
-        known = np.hstack([actions, numbers[:, kept]])
-        left, moved = _left(paid, known), _left(change[:, fresh], known)
-        found = np.zeros_like(kept)
-        for place in np.flatnonzero(~kept):
-            own = numbers[:, [place]]
-            causes, itself = np.hstack([own, own**2 - 1]), _left(change[:, [place]], np.hstack([actions, own]))
-            found[place] = (
-                _effects(causes, contexts, left, begins).any()
-                or _effects(causes, np.hstack([one, acted]), moved, begins).any()
-                or _effects(numbers[:, fresh], one, itself, begins).any()
-            )
-        kept, fresh, contexts = kept | found, found, numbers[:, found]
-    return np.delete(np.arange(len(kept) + len(left_out)), left_out)[~kept & kept.any()]
 
 
 def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
@@ -296,7 +201,7 @@ def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     An outcome is the reward, whether the episode terminates and, if not, the next observation. A time limit is none of
     the outcome, but what is paid there is.
     """
-    here, after = (_without(each, left_out) for each in (steps.observation, steps.next_observation))
+    here, after = (without(each, left_out) for each in (steps.observation, steps.next_observation))
     outcomes: dict[tuple[bytes, int], list[tuple[float, bytes]]] = {}
     for number in range(len(here)):
         following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
@@ -323,6 +228,15 @@ def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " nu
     early = np.mean(at_end & ~late[:, None], axis=0)
     found = at_end[late].all(axis=0) & ~strays.any(axis=0) & (early <= STANDS_STILL)
     return np.setdiff1d(np.flatnonzero(found), left_out)
+
+
+def only_at_the_limit(steps: Steps) -> bool:
+    """Whether what is observed where time runs out, and comes again there, is observed nowhere else."""
+    late, here, after = np.asarray(steps.truncated), np.asarray(steps.observation), np.asarray(steps.next_observation)
+    if here.ndim != 1 or late.sum() < LEAST_CUT:
+        return False
+    shown = np.unique(after[late])
+    return bool(2 * len(shown) <= late.sum()) and not np.isin(here, shown).any()
 
 
 def paid_at_the_limit(steps: Steps) -> bool:
@@ -365,104 +279,6 @@ def told_by_past(steps: Steps) -> Told | None:
     return next(each for each in told if each.share >= best - SAME) if best >= TOLD else None
 
 
-def pace(steps: Steps, left_out: tuple[int, ...] = ()) -> Pace:
-    """How many steps move what actions control by about `MOVED` standard deviations, at most `LONGEST`.
-
-    Where another action undoes each, and they would move it by more than `STOPPED`, it is one step.
-
-    If steps change little, the actions of one state differ by less than the error of a fit, and values have to pass
-    through many states. What no action changes, such as noise, clocks and constants of an episode, does not count: the
-    numbers are whitened, so that their units and directions do not matter, and the next ones are regressed on them, for
-    each action. What is left of the difference between actions gives V, the covariance of all effects within an episode
-    (the Gramian of controllability); the root mean square change in each principal direction of V is weighted by its
-    variance. The change in the last step of an episode does not count, since a crash is no difference between actions.
-    1 if actions make no difference that can be seen.
-    """
-    numbers, change, action = _whitened(steps, left_out)
-    inputs, actions = np.column_stack([np.ones(len(numbers)), numbers]), np.unique(action)
-    count = len(actions) * inputs.shape[1]
-    least = min((np.sum(action == each) for each in actions), default=0)
-    if numbers.shape[1] == 0 or len(actions) < 2 or least - inputs.shape[1] < LEAST_FREE:
-        return Pace(1, 1)
-    weights = np.array([np.linalg.lstsq(inputs[action == each], change[action == each])[0] for each in actions])
-    errors = np.concatenate(
-        [change[action == a] - inputs[action == a] @ w for a, w in zip(actions, weights, strict=True)]
-    )
-    noise, axes = np.linalg.eigh(errors.T @ errors / (len(errors) - count))
-    weights, change = weights @ axes, change @ axes  # errors are independent there: noise is a number of its own
-    shares = np.array([np.mean(action == each) for each in actions])
-    mean = np.tensordot(shares, weights, 1)
-    effect = np.einsum("a,aij,aik->jk", shares, weights - mean, weights - mean)
-    terms = count - inputs.shape[1]
-    by_chance = np.maximum(noise, np.finfo(np.float32).eps ** 2) * terms / len(errors)
-    is_clear = np.diag(effect) > by_chance * (1 + SIGNIFICANT * math.sqrt(2 / terms))
-    effect = effect * np.outer(is_clear, is_clear) - np.diag(by_chance * is_clear)
-    dynamics, total = np.eye(len(noise)) + (axes.T @ mean[1:]).T, np.zeros_like(effect)
-    for _ in range(min(FORESEEN, len(numbers) // max(len(steps.ends), 1))):
-        total, effect = total + effect, dynamics @ effect @ dynamics.T
-    variance, directions = np.linalg.eigh(total)
-    variance = np.clip(variance, 0.0, 1.0)  # no more than there is
-    within = np.delete(change, steps.ends, axis=0)
-    if not variance.any() or not len(within):
-        return Pace(1, 1)
-    moved = float(variance @ np.sqrt(np.mean((within @ directions) ** 2, axis=0)) / variance.sum())
-    usual = max(1, round(MOVED / max(moved, MOVED / LONGEST)))
-    return Pace(usual, 1 if usual * moved > STOPPED and has_step_back(steps, left_out) else usual)
-
-
-def has_switch(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
-    """Whether an action that is taken twice in a row undoes what it did to a number, as a switch of a lamp does."""
-    change, action, goes_on = _changes(steps, left_out)
-    twice = goes_on & (action[:-1] == action[1:])
-    for each in np.unique(action):
-        first = np.flatnonzero(twice & (action[:-1] == each))
-        moves = change[first] != 0
-        undone = moves & (np.abs(change[first] + change[first + 1]) <= UNDONE * np.abs(change[first]))
-        count = moves.sum(axis=0)
-        if np.any((count >= LEAST_FREE) & (2 * count >= len(first)) & (undone.sum(axis=0) >= (1 - UNDONE) * count)):
-            return True
-    return False
-
-
-def has_step_back(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
-    """Whether another action undoes all that an action did, for each action that moves anything: nothing is carried on.
-
-    Half of the cases are enough, since a wall is in the way of others. What numbers change by in the mean does not
-    count: a clock goes on.
-    """
-    change, action, goes_on = _changes(steps, left_out)
-    if not goes_on.any():
-        return False
-    change = change - change[:-1][goes_on].mean(axis=0)
-    moved, left = np.linalg.norm(change[:-1], axis=1), np.linalg.norm(change[:-1] + change[1:], axis=1)
-    first, second = action[:-1], action[1:]
-    typical = {each: float(np.median(moved[goes_on & (first == each)])) for each in np.unique(first[goes_on])}
-    least = UNDONE * max(typical.values())
-    movers = {each for each, size in typical.items() if size > least}
-    rows = np.flatnonzero(goes_on & (moved > least) & (first != second))
-    pairs, pair = np.unique(np.stack([first[rows], second[rows]]), axis=1, return_inverse=True)
-    count, undone = np.bincount(pair.ravel()), np.bincount(pair.ravel(), left[rows] <= UNDONE * moved[rows])
-    return bool(movers) and movers <= {*pairs[0, (count >= OFTEN) & (2 * undone >= count)]}
-
-
-def _changes(
-    steps: Steps, left_out: tuple[int, ...]
-) -> tuple[Float[np.ndarray, "steps numbers"], Int[np.ndarray, " steps"], Bool[np.ndarray, " earlier"]]:
-    """How each step changed the numbers that vary, in standard deviations; its action; whether its episode goes on."""
-    _, change = _standardized(steps, left_out)
-    goes_on = np.ones(max(len(change) - 1, 0), bool)
-    goes_on[steps.ends[steps.ends < len(goes_on)]] = False
-    return change, np.asarray(steps.action), goes_on
-
-
-def _standardized(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of mean 0 and variance 1 in place of the observations that vary, and their changes."""
-    here, after = (_without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
-    spread = here.std(axis=0)
-    varies = spread > 0
-    return (here - here.mean(axis=0))[:, varies] / spread[varies], (after - here)[:, varies] / spread[varies]
-
-
 def _told(
     left: Float[np.ndarray, " rows"],
     pair: Int[np.ndarray, " rows"],
@@ -492,52 +308,6 @@ def _numbered(values: Iterable[Any]) -> Int[np.ndarray, " values"]:
     return np.array([numbers.setdefault(value, len(numbers)) for value in values])
 
 
-def _effects(
-    causes: Float[np.ndarray, "steps causes"],
-    contexts: Float[np.ndarray, "steps contexts"],
-    left: Float[np.ndarray, "steps goals"],
-    begins: Int[np.ndarray, " episodes"],
-) -> Bool[np.ndarray, " goals"]:
-    """Whether any cause, in any context, has an effect on what is left of each goal.
-
-    It has one if the sum of cause x context x goal is beyond `SIGNIFICANT` standard errors. Steps of an episode are no
-    independent draws, so the error is taken from the sums of whole episodes.
-    """
-    found = np.zeros(left.shape[1], bool)
-    for cause, context in itertools.product(causes.T, contexts.T):
-        sums = np.add.reduceat((cause * context)[:, None] * left, begins)
-        found |= sums.sum(axis=0) ** 2 > SIGNIFICANT**2 * (sums**2).sum(axis=0)
-    return found
-
-
-def _left(goals: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """What linear regression on the inputs leaves of goals; 0 where it is rounding."""
-    left = goals - inputs @ np.linalg.lstsq(inputs, goals)[0]
-    return np.where(np.abs(left).max(axis=0) > ROUNDING * np.abs(goals).max(axis=0), left, 0.0)
-
-
-def _varying(values: np.ndarray, begins: np.ndarray) -> Float[np.ndarray, " numbers"]:
-    """In how many episodes values differ from 0: in all if their root mean squares are equal, in 1 if one has all."""
-    means = np.add.reduceat(values**2, begins) / np.diff(np.append(begins, len(values)))[:, None]
-    return np.sqrt(means).sum(axis=0) ** 2 / np.maximum(means.sum(axis=0), np.finfo(float).tiny)
-
-
-def _whitened(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers of mean 0, variance 1 and no correlation in place of the observations, their changes, and the actions."""
-    numbers, change = _standardized(steps, left_out)
-    if not numbers.shape[1]:
-        return numbers, change, np.asarray(steps.action)
-    variance, directions = np.linalg.eigh(numbers.T @ numbers / len(numbers))
-    white = (directions / np.sqrt(np.maximum(variance, CONSTANT)))[:, variance > CONSTANT * variance[-1]]
-    return numbers @ white, change @ white, np.asarray(steps.action)
-
-
 def _stack(builder: EnvironmentBuilder) -> int | str | None:
     """What of the past is shown."""
     return getattr(builder, "stack", None)
-
-
-def _without(observations: Array | np.ndarray, left_out: tuple[int, ...]) -> np.ndarray:
-    """Observations without the numbers that are left out; a hash is no numbers."""
-    whole = np.asarray(observations)
-    return np.delete(whole, left_out, axis=1) if left_out and whole.ndim > 1 else whole

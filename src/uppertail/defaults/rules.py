@@ -7,27 +7,21 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from uppertail.defaults import together
+from uppertail.defaults import left_out, pace
 from uppertail.defaults.facts import (
     BY_CHANCE,
     CLEAR,
-    IDLE_EPISODES,
     LEAST_CUT,
-    LONGEST,
     LONGEST_STACK,
-    MOST_JUDGED,
-    MOVED,
     SAME,
     SHUFFLES,
-    SIGNIFICANT,
     STANDS_STILL,
-    STOPPED,
-    TAIL,
     TOLD,
-    UNDONE,
-    USUAL,
     Facts,
 )
+from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
+from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
+from uppertail.defaults.regression import MOST_JUDGED, SIGNIFICANT
 from uppertail.distributions import ReturnDistribution
 from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
@@ -283,8 +277,10 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
         return Choice(None, "each number tells something of what comes next", True)
+    names = draft.builder.interface.reading.names if isinstance(draft.builder, GymnasiumBuilder) else ()
+    names = names if len(names) == np.shape(facts.steps.observation)[1] else ()  # those of a stack are more
     notes = " ".join(
-        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers), why, list(rest))
+        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, names), why, list(rest))
         for numbers, why, rest in groups
     )
     reason = ", or ".join(["they " + why.partition(";")[0] for _, why, _ in groups])
@@ -309,14 +305,14 @@ def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
         return None
     if not facts.observed and facts.known(DISCOUNT) is not None:
         return None
-    clocks = facts.clocks(draft.left_out) if facts.observed else ()
+    is_shown = facts.observed and facts.shows_the_limit(draft.left_out)
     if facts.is_paid_at_the_limit:
         why = "a random policy was paid more in steps in which time ran out than in all others"
-        hidden = HIDDEN if facts.observed and not len(clocks) else ""
-    elif len(clocks):
-        why, hidden = "a number shows when time runs out", ""
+        hidden = HIDDEN if facts.observed and not is_shown else ""
+    elif is_shown:
+        why, hidden = "observations show when time runs out", ""
     else:
-        shown = ", and no number showed it" if facts.observed else "; what is shown was not judged"
+        shown = ", and no observation showed it" if facts.observed else "; what is shown was not judged"
         return Choice(None, f"steps in which time ran out were paid no more than others{shown}", True)
     return Choice(True, why, True, LIMITED.format(why[0].upper() + why[1:]) + hidden)
 
@@ -342,6 +338,8 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(1, "a vector environment is used as it is")
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
+    if facts.decides_anew(draft.left_out):
+        return Choice(1, "numbers that are drawn anew in each step decide what an action does", True)
     usual, steps = facts.pace(draft.left_out)
     if steps == 1 < usual:
         why = "each move can be undone by another action, and several steps would pass places by"
@@ -386,11 +384,12 @@ def known_or_measured(facts: Facts, discount: float, grows: bool = False) -> Cho
         return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
     if found.low == found.high:
         return Choice(found, "a guess, since a random policy saw no reward: the first reward sets the scale", True)
-    return Choice(found, "measured by a random policy", True)
+    return Choice(found, "estimated from a random policy's", True)
 
 
-def _listed(places: tuple[int, ...]) -> str:
-    return ", ".join(map(str, places[:SHOWN])) + ", ..." * (len(places) > SHOWN)
+def _listed(places: tuple[int, ...], names: tuple[str, ...]) -> str:
+    named = [f"{place} ({names[place]})" if names and names[place] else f"{place}" for place in places[:SHOWN]]
+    return ", ".join(named) + ", ..." * (len(places) > SHOWN)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -477,8 +476,8 @@ RULES = (
         "far beyond its usual size, and one whose square, or product with another number, tells more than with the "
         "number's values of other episodes",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
-        f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {together.CLEAR:g} standard "
-        f"deviations of {together.SHUFFLES} orders of episodes, of at most {together.MOST} numbers",
+        f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {left_out.CLEAR:g} standard "
+        f"deviations of {left_out.SHUFFLES} orders of episodes",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
         "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
@@ -499,11 +498,11 @@ RULES = (
         "env.ends_at_limit",
         _ends_at_limit,
         "if Python steps the environment: rewards of the steps that a time limit cut short, and of all others; each "
-        "number after these steps, without what is left out",
+        "number after these steps, or integer that makes up a state, without what is left out",
         "`true`, a truncated episode is learned as one that terminated, where these were paid "
         "beyond all others by more than the others differ, or where a number has one value after each of them, and "
-        "nowhere else but in a few steps before; else "
-        "`null`: learning looks beyond the limit",
+        "nowhere else but in a few steps before, or where states after them come twice in the mean, and nowhere else; "
+        "else `null`: learning looks beyond the limit",
         f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short; a rounded clock "
         f"stands still in {STANDS_STILL:g} of the steps",
         "set once: [decision 45](decisions/0045-a-limit-that-is-shown-or-paid.md)",
@@ -543,14 +542,17 @@ RULES = (
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
         "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
         "taken again; also where another action undoes each that moves anything, so that nothing is carried on, if so "
-        f"many steps would change it by more than {STOPPED:g}",
-        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone",
+        f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
+        "decide what an action pays, ends or changes",
+        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone; "
+        f"drawn anew: the step before tells {STAYS:g} of the variance at most; decide: {pace.CLEAR:g} standard errors",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
         "[48](decisions/0048-what-stops-at-once.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "
         "Pendulum by five torques 4",
         "these four and MountainCarContinuous (4) with six constants of an episode, two fresh and two slow noises, a "
-        "clock, rotated, 1,000 times as large, and with all of it: the same number each time",
+        "clock, rotated, 1,000 times as large, and with all of it: the same number each time; a tenth: eight tasks of "
+        "control, where the step before tells 0.17 or more of each number",
     ),
     Rule(
         "learner.stochastic",

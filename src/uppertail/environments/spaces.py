@@ -48,6 +48,11 @@ class Reading(NamedTuple):
     origins: Origins = ()
     parts: tuple["Part", ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each number of the array is called by the keys of a Dict; an empty text: by none."""
+        return tuple(name for part in self.parts for name in part.names)
+
 
 class Part(NamedTuple):
     """A part of an observation: where it is, and how it is read, as numbers between bounds.
@@ -64,6 +69,12 @@ class Part(NamedTuple):
     sizes: tuple[int, ...] = ()
     start: Int[np.ndarray, " integers"] | None = None  # the lowest of each integer
     origin: Float[np.ndarray, " numbers"] | None = None  # what is subtracted from its numbers; None: nothing
+
+    @property
+    def names(self) -> list[str]:
+        """What each of its numbers is called by the keys that lead to it."""
+        name, count = " ".join(each for each in self.path if isinstance(each, str)), len(self.low)
+        return [f"{name} {place}" if name and count > 1 else name for place in range(count)]
 
 
 def is_a(space: Any, *kinds: str) -> bool:

@@ -210,11 +210,12 @@ class TableLearner(Learner):
     ) -> tuple[Float[Array, "states outputs"], Float[Array, " states"]]:
         """The coordinates of pairs that were not tried, by their states, and their values in each draw: the wide start.
 
-        Where time runs out, it has no spread. No episode gets beyond such a state, so it would be hoped for for ever.
+        Where time runs out, it is 0 as at an end. No episode gets beyond such a state, so it would be hoped for for
+        ever.
         """
-        out, start = (arrivals >= ARRIVALS) & (jnp.sum(counts, axis=1) == 0) & (not self.stochastic), self.start
-        mean = self.coordinates.mean(start)
-        return jnp.where(out[:, None], self.certain(mean, start)[None], start[None]), jnp.where(out, mean, self.bound)
+        out, start = (arrivals >= ARRIVALS) & (jnp.sum(counts, axis=1) == 0), self.start
+        end = self.coordinates.of(self.agent.family.terminal())
+        return jnp.where(out[:, None], end[None], start[None]), jnp.where(out, 0.0, self.bound)
 
     def hoped_for(
         self,
@@ -224,8 +225,6 @@ class TableLearner(Learner):
         arrivals: Int[Array, " states"],
     ) -> tuple[Float[Array, "states actions outputs"], Float[Array, "states actions draws"]]:
         """Values and plans, in which pairs of these places that were not tried are worth what is hoped for now."""
-        if self.stochastic:
-            return network.values, network.plans
         values, plans = self.untried(counts[places], arrivals[places])
         columns = jnp.broadcast_to(jnp.arange(counts.shape[1])[None], (places.shape[0], counts.shape[1]))
         rows = jnp.where(counts[places] == 0, places[:, None], counts.shape[0])  # those that were tried stay

@@ -1,11 +1,9 @@
 """Sentences for the user before a run: what it will not learn well as it was asked for, and what to do."""
 
-import math
-
 import numpy as np
 
 from uppertail.defaults import Facts
-from uppertail.defaults.facts import USUAL, tail_of
+from uppertail.defaults.left_out import USUAL, tail_of
 from uppertail.encodings import Encoding, ObservationSpace, States
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
@@ -46,9 +44,8 @@ def too_many_pairs(facts: Facts, seen: ObservationSpace, actions: Actions, steps
     builder = facts.builder
     if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not isinstance(seen, States):
         return None
-    sizes = tuple(size for part in builder.interface.reading.parts for size in part.sizes)
-    pairs, several = seen.count * actions.size, len(sizes) > 1 and math.prod(sizes) == seen.count
-    if steps is None or pairs <= steps or not several or not facts.has_contexts(sizes):
+    pairs = seen.count * actions.size
+    if steps is None or pairs <= steps or len(facts.sizes) < 2 or not facts.has_contexts:
         return None
     return (
         "A part of the observation stays the same in each episode, as a goal does, and a table learns each of its "

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from uppertail.defaults.facts import SIGNIFICANT
+from uppertail.defaults.regression import SIGNIFICANT
 from uppertail.environments import GymnasiumBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
@@ -34,7 +34,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         endless(run),
         met_chance(run),
         given_up(returns, greedy, run.has_chance),
-        less_than_random(greedy, run.random_returns)
+        less_than_random(greedy, run.random_returns, run.looks_far is not None)
         or less_than_trained(run.greedy_episodes, returns, run.returns, run.settings.evaluate_every is not None),
         unsettled(run, result.networks),
     )
@@ -102,19 +102,22 @@ def given_up(
     return None
 
 
-def less_than_random(greedy: Mapping[int, float], random: Float[np.ndarray, " episodes"] | None) -> str | None:
+def less_than_random(
+    greedy: Mapping[int, float], random: Float[np.ndarray, " episodes"] | None, looks_far: bool = False
+) -> str | None:
     """A sentence if the greedy policy of a seed earns less than a random policy did before the run."""
     if random is None or len(random) < 2:
         return None
     mean, error = float(random.mean()), float(random.std(ddof=1)) * math.sqrt(1 / len(random) + 1 / GREEDY_EPISODES)
     least = mean - max(SIGNIFICANT * error, WORSE * abs(mean))
+    nearer = "" if looks_far else ", or with a discount nearer to 1, where a reward comes late"
     for seed, each in greedy.items():
         if each < least:
             return (
                 f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer, or with a discount nearer to 1, where a reward comes late. If "
-                "that does not help, rewards may depend on what observations do not show, such as the last one "
-                "(--env.stack 2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+                f"({mean:.4g}): train longer{nearer}. If that does not help, rewards may depend on what observations "
+                "do not show, such as the last one (--env.stack 2) or the time that is left (--env.wrappers "
+                "'[TimeAwareObservation]')."
             )
     return None
 

@@ -159,10 +159,14 @@ class Run:
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)
 
+    @property
+    def looks_far(self) -> str | None:
+        """A sentence if the discount looks far beyond the time limit where there is chance."""
+        return beyond_the_limit(self.builder, self.settings.discount_per_step, self.has_chance)
+
     def _of_what_is_chosen(self) -> list[str]:
         """Sentences for the user about settings that do not go together."""
-        by_gradients, discount = self._asked_method.chosen_learner.uses_gradients, self.settings.discount_per_step
-        return [*filter(None, (beyond_the_limit(self.builder, discount, self.has_chance), small_steps(by_gradients)))]
+        return [*filter(None, (self.looks_far, small_steps(self._asked_method.chosen_learner.uses_gradients)))]
 
     def _of_what_was_seen(self, facts: Facts) -> list[str]:
         """Sentences for the user about what steps of a random policy showed, as far as any were made."""

@@ -81,7 +81,7 @@ class GymnasiumBuilder(PackageBuilder):
             `metadata["action_names"]` says, or its documentation.
         ends_at_limit: whether a truncated episode is learned as one that terminated, since its time limit is part of
             the task; false: learning looks beyond it; null: if a random policy was paid far more there than elsewhere,
-            or a number shows when time runs out.
+            or observations show when time runs out.
         origins: what is subtracted from numbers of observations before 32 bits would lose their digits, as places and
             numbers, for example '[[0, 1e9]]'; null: what keeps most of the numbers apart that random episodes show.
         constant_texts: the names of texts that are left out of observations; null: those that never change in random

@@ -1,0 +1,182 @@
+"""Which numbers are left out of observations: what tells nothing, or moves by itself and moves nothing else."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from uppertail.defaults.regression import (
+    LEAST_FREE,
+    MOST_JUDGED,
+    ROUNDING,
+    SIGNIFICANT,
+    effects,
+    left_of,
+    without,
+)
+from uppertail.environments import Steps
+
+RIDGE, FLOOR = 0.1, 1e-4  # of the regression on numbers from 0 to 1, and of its variance, in units of each goal
+USUAL = 0.9  # share of the steps in which a number is as it usually is
+TAIL = 30  # how many times as large as it usually is the scale of a number may be
+LARGEST_ERROR = 0.35  # standard error
+IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid have to vary before it may be idle
+CLEAR, SHUFFLES = 10.0, 30  # standard deviations beyond shuffled episodes: effects have over 100, noise up to 5
+LEAST = 50  # steps of an action whose regression is asked; of fewer, chance tells as much
+FEW = 10  # episodes, of which shuffles are too much alike
+
+
+def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
+    """The places of numbers that tell nothing of the next observation, the reward, or whether the episode terminates.
+
+    For each action, ridge regression predicts all of these from the observation. A number is irrelevant if its
+    weights, divided by their standard errors, are no larger than chance makes them, and if none of these errors is so
+    large that an effect would have been missed. A number that keeps its value predicts itself, so it is relevant here;
+    `idle_numbers` judges it. There are none if all numbers would be irrelevant, since a run needs at least one.
+    """
+    here, after = np.asarray(steps.observation, np.float64), np.asarray(steps.next_observation, np.float64)
+    low, high = np.minimum(here.min(axis=0), after.min(axis=0)), np.maximum(here.max(axis=0), after.max(axis=0))
+    inputs = (here - low) / np.where(high > low, high - low, 1.0)
+    goals = np.column_stack([after, steps.reward, steps.terminated]).astype(np.float64)
+    spread = goals.std(axis=0)
+    goals = goals[:, spread > 0] / spread[spread > 0]
+    effect, unclear = np.zeros(inputs.shape[1]), np.zeros(inputs.shape[1], bool)
+    actions = np.unique(steps.action)
+    for action in actions:
+        own = np.asarray(steps.action) == action
+        x, y = (each[own] - each[own].mean(axis=0) for each in (inputs, goals))
+        varies = np.ptp(x, axis=0) > 0
+        unclear |= ~varies
+        x = x[:, varies]
+        if len(x) - x.shape[1] < LEAST_FREE:
+            return np.zeros(0, np.int64)
+        gram = x.T @ x
+        inverse = np.linalg.inv(gram + RIDGE * np.eye(x.shape[1]))
+        weights = inverse @ x.T @ y
+        noise = np.sum((y - x @ weights) ** 2, axis=0) / (len(x) - 1 - np.sum(inverse * gram)) + FLOOR
+        variance = np.diag(inverse @ gram @ inverse)[:, None] * noise
+        effect[varies] += np.sum(weights**2 / variance, axis=1)
+        unclear[varies] |= np.sqrt(variance.max(axis=1, initial=0.0)) > LARGEST_ERROR
+    unclear |= [tail_of(number).is_heavy for number in here.T]  # in units of what is rare, all else looks the same
+    terms = len(actions) * goals.shape[1]
+    irrelevant = ~unclear & (effect < terms + SIGNIFICANT * math.sqrt(2 * terms))
+    return np.flatnonzero(irrelevant & ~irrelevant.all())
+
+
+class Tail(NamedTuple):
+    """How far a number is from its median: usually, by the root of the mean square, and at most."""
+
+    usual: float
+    scale: float
+    most: float
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it is rarely so large that, in units of its scale, it hardly varies in all other steps."""
+        return 0 < TAIL * self.usual < self.scale
+
+
+def tail_of(number: Float[np.ndarray, " steps"]) -> Tail:
+    """How far a number that was seen so is from its median."""
+    away = np.abs(number.astype(np.float64) - np.median(number))
+    return Tail(float(np.quantile(away, USUAL)), float(np.sqrt(np.mean(away**2))), float(away.max()))
+
+
+def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " left_out"]:
+    """The places of numbers that nothing moves, and that move neither reward, nor termination, nor another number kept.
+
+    Constants of an episode and slow noise are of this kind: they only predict themselves. So effects are judged on the
+    change in a step. All that actions move is kept, all that follows from it, and all that has an effect on what is
+    kept or paid. A goal has one, since it is paid by the distance to it.
+
+    There are none if nothing could be seen: if reward and termination follow from the action alone, or vary in too few
+    episodes. Nor are there if all numbers would be left out.
+    """
+    here, after = (without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
+    spread = here.std(axis=0)
+    spread[spread == 0] = 1.0
+    numbers, change = (here - here.mean(axis=0)) / spread, (after - here) / spread
+    begins = steps.begins
+    actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
+    reward, ends = np.asarray(steps.reward, np.float64)[:, None], (steps.terminated | steps.truncated)[:, None]
+    acted = np.hstack([actions, actions * ends])
+    ended = left_of(np.asarray(steps.terminated, np.float64)[:, None], actions)
+    paid = np.hstack([left_of(np.hstack([reward, reward * ends]), acted), ended])
+    paid = paid[:, paid.any(axis=0)]
+    is_seen = paid.shape[1] > 0 and _varying(paid, begins).min() >= IDLE_EPISODES
+    if not is_seen or numbers.shape[1] > MOST_JUDGED:
+        return np.zeros(0, np.int64)
+    one, acted = np.ones((len(here), 1)), actions - actions.mean(axis=0)
+    kept = (_varying(numbers, begins) < IDLE_EPISODES) | [tail_of(number).is_heavy for number in here.T]
+    kept |= effects(acted, np.hstack([one, numbers]), left_of(change, np.hstack([one, numbers])), begins)
+    fresh, contexts = kept, np.hstack([one, acted, numbers[:, kept]])
+    while contexts.size:
+        known = np.hstack([actions, numbers[:, kept]])
+        left, moved = left_of(paid, known), left_of(change[:, fresh], known)
+        found = np.zeros_like(kept)
+        for place in np.flatnonzero(~kept):
+            own = numbers[:, [place]]
+            causes, itself = np.hstack([own, own**2 - 1]), left_of(change[:, [place]], np.hstack([actions, own]))
+            found[place] = (
+                effects(causes, contexts, left, begins).any()
+                or effects(causes, np.hstack([one, acted]), moved, begins).any()
+                or effects(numbers[:, fresh], one, itself, begins).any()
+            )
+        kept, fresh, contexts = kept | found, found, numbers[:, found]
+    return np.delete(np.arange(len(kept) + len(left_out)), left_out)[~kept & kept.any()]
+
+
+def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " telling"]:
+    """Those of some numbers whose square, or whose product with another number, tells of what follows.
+
+    What follows is the reward, whether the episode terminates, and how numbers change that are no candidates. For each
+    action, linear regression on all numbers leaves something of it; what counts is the sum of squared correlations
+    between that and the products. Had the number nothing to do with it, as much would be found with the number's values
+    of other episodes, which are put in place of its own in `SHUFFLES` orders.
+    """
+    here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
+    begins = steps.begins
+    if len(begins) < FEW or here.shape[1] > MOST_JUDGED or not numbers.size:
+        return numbers[:0]
+    spread = here.std(axis=0)
+    spread[spread == 0] = 1.0
+    inputs = (here - here.mean(axis=0)) / spread
+    changes = np.delete((after - here) / spread, numbers, axis=1)
+    goals = np.column_stack([changes, steps.reward, steps.terminated]).astype(np.float64)
+    actions = [rows for each in np.unique(steps.action) if len(rows := np.flatnonzero(steps.action == each)) >= LEAST]
+    left = [left_of(goals[rows], np.column_stack([np.ones(len(rows)), inputs[rows]])) for rows in actions]
+    left = [each / np.maximum(np.linalg.norm(each, axis=0), np.finfo(float).tiny) for each in left]
+
+    def told(number: int, values: Float[np.ndarray, " steps"]) -> float:
+        products = values[:, None] * inputs
+        products[:, number] = values**2
+        found = 0.0
+        for rows, rest in zip(actions, left, strict=True):
+            own = products[rows] - products[rows].mean(axis=0)
+            size = np.maximum(np.sqrt(np.sum(own**2, axis=0)), np.finfo(float).tiny)
+            found += float(np.sum(((own / size).T @ rest) ** 2))
+        return found
+
+    orders = [_from_others(begins, len(here), seed) for seed in range(SHUFFLES)]
+    telling = list[int]()
+    for number in numbers.tolist():
+        by_chance = np.array([told(number, inputs[order, number]) for order in orders])
+        likely = (1 + ROUNDING) * by_chance.mean()  # a clock has the values of other episodes
+        if told(number, inputs[:, number]) > likely + CLEAR * by_chance.std():
+            telling.append(number)
+    return np.array(telling, numbers.dtype)
+
+
+def _from_others(begins: Int[np.ndarray, " episodes"], count: int, seed: int) -> Int[np.ndarray, " steps"]:
+    """For each step, one of another episode; an episode that is shorter is gone through again."""
+    lengths = np.diff(np.append(begins, count))
+    order = np.random.default_rng(seed).permutation(len(begins))
+    place = np.arange(count) - np.repeat(begins, lengths)
+    return np.repeat(begins[order], lengths) + place % np.repeat(lengths[order], lengths)
+
+
+def _varying(values: np.ndarray, begins: np.ndarray) -> Float[np.ndarray, " numbers"]:
+    """In how many episodes values differ from 0: in all if their root mean squares are equal, in 1 if one has all."""
+    means = np.add.reduceat(values**2, begins) / np.diff(np.append(begins, len(values)))[:, None]
+    return np.sqrt(means).sum(axis=0) ** 2 / np.maximum(means.sum(axis=0), np.finfo(float).tiny)
