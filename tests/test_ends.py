@@ -186,7 +186,8 @@ def test_a_limit_is_part_of_the_task_if_what_is_seen_there_is_seen_nowhere_else(
     assert not only_at_the_limit(Steps(*(np.asarray(each)[:12] for each in steps))), "too few episodes were cut short"
     assert not only_at_the_limit(steps._replace(next_observation=np.arange(18) + 6)), "nothing comes again there"
     assert not only_at_the_limit(steps._replace(observation=np.where(here == 5, 8, here))), "it came on the way, too"
-    assert not only_at_the_limit(steps._replace(observation=here[:, None], next_observation=after[:, None]))
+    rows = steps._replace(observation=np.stack([here, late], 1), next_observation=np.stack([after, late], 1))
+    assert only_at_the_limit(rows) and only_at_the_limit(rows, (1,)) and not only_at_the_limit(rows, (0,))
 
 
 class Slips(gymnasium.Env[Any, Any]):

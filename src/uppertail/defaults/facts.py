@@ -114,7 +114,7 @@ class Facts:
 
     def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether observations show when time runs out: by a number or, where they repeat, as a whole."""
-        return bool(clocks(self.steps_by_integer, left_out).size) or only_at_the_limit(self.steps)
+        return bool(clocks(self.steps_by_integer, left_out).size) or only_at_the_limit(self.steps, left_out)
 
     @property
     def is_paid_at_the_limit(self) -> bool:
@@ -230,13 +230,12 @@ def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " nu
     return np.setdiff1d(np.flatnonzero(found), left_out)
 
 
-def only_at_the_limit(steps: Steps) -> bool:
+def only_at_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     """Whether what is observed where time runs out, and comes again there, is observed nowhere else."""
-    late, here, after = np.asarray(steps.truncated), np.asarray(steps.observation), np.asarray(steps.next_observation)
-    if here.ndim != 1 or late.sum() < LEAST_CUT:
-        return False
-    shown = np.unique(after[late])
-    return bool(2 * len(shown) <= late.sum()) and not np.isin(here, shown).any()
+    late = np.asarray(steps.truncated)
+    seen = without(steps.observation, left_out), without(steps.next_observation, left_out)[late]
+    here, shown = ({row.tobytes() for row in each} for each in seen)
+    return int(late.sum()) >= max(LEAST_CUT, 2 * len(shown)) and here.isdisjoint(shown)
 
 
 def paid_at_the_limit(steps: Steps) -> bool:
