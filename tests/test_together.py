@@ -76,6 +76,28 @@ def test_noise_beside_what_is_not_linear_is_still_left_out(name: str, size: int,
     assert (name == "Acrobot-v1") or facts.idle.tolist() == [size + 2, size + 3]
 
 
+@pytest.mark.parametrize(("extra", "limit"), [(30, 50), (0, 1_000)], ids=["many numbers", "long episodes"])
+def test_what_tells_with_another_is_kept_among_many_and_in_long_episodes(extra: int, limit: int) -> None:
+    """Of 34 numbers none was asked for, and of few episodes none could be: what decides was left out."""
+
+    class Sensors(gymnasium.ObservationWrapper[Any, Any, Any]):
+        observation_space: Any = spaces.Box(-np.inf, np.inf, (4 + extra,))
+
+        def observation(self, observation: Any) -> Any:
+            return np.concatenate([observation, self.np_random.normal(size=extra)]).astype(np.float32)
+
+    facts = Facts(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Sensors(Valves("a product")), limit)))
+    assert facts.irrelevant.tolist() == [*range(3, 4 + extra)]
+
+
+def test_where_it_takes_too_long_to_tell_all_numbers_are_kept() -> None:
+    random = np.random.default_rng(0)
+    seen, none = random.normal(size=(600, 400)), np.zeros(600, bool)
+    steps = Steps(seen, random.integers(2, size=600), random.normal(size=600), none, np.arange(600) % 20 == 19, seen)
+    assert telling_together(steps, np.arange(380)).size == 380
+    assert telling_together(steps, np.arange(0)).size == 0
+
+
 def test_a_clock_and_a_constant_tell_nothing_more_than_in_other_episodes() -> None:
     random = np.random.default_rng(0)
     clock, paid, action = np.tile(np.arange(10.0), 50), random.normal(size=500), random.integers(2, size=500)

@@ -24,7 +24,8 @@ LARGEST_ERROR = 0.35  # standard error
 IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid have to vary before it may be idle
 CLEAR, SHUFFLES = 10.0, 30  # standard deviations beyond shuffled episodes: effects have over 100, noise up to 5
 LEAST = 50  # steps of an action whose regression is asked; of fewer, chance tells as much
-FEW = 10  # episodes, of which shuffles are too much alike
+FEW, PIECES = 10, 30  # episodes, of which shuffles are too much alike; so many pieces take their place
+WORK, FEWEST = 6e9, 500  # multiplications of all shuffles; steps, at least, that this has to be enough for
 
 
 def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
@@ -133,12 +134,20 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     What follows is the reward, whether the episode terminates, and how numbers change that are no candidates. For each
     action, linear regression on all numbers leaves something of it; what counts is the sum of squared correlations
     between that and the products. Had the number nothing to do with it, as much would be found with the number's values
-    of other episodes, which are put in place of its own in `SHUFFLES` orders.
+    of other episodes, which are put in place of its own in `SHUFFLES` orders; of few long episodes, those of other
+    pieces. Where numbers are so many that it would take too long to tell, all do.
     """
+    if not numbers.size:
+        return numbers
+    count, width = np.shape(steps.observation)
+    most = int(WORK / (SHUFFLES * numbers.size * width * (width - numbers.size + 2)))
+    if most < min(FEWEST, count):
+        return numbers
+    steps = Steps(*(np.asarray(each)[:most] for each in steps))
     here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
     begins = steps.begins
-    if len(begins) < FEW or here.shape[1] > MOST_JUDGED or not numbers.size:
-        return numbers[:0]
+    if len(begins) < FEW:
+        begins = np.union1d(begins, np.arange(0, len(here), max(len(here) // PIECES, 1)))
     spread = here.std(axis=0)
     spread[spread == 0] = 1.0
     inputs = (here - here.mean(axis=0)) / spread

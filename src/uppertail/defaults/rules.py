@@ -325,7 +325,8 @@ RULES = (
         "number's values of other episodes",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
         f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {left_out.CLEAR:g} standard "
-        f"deviations of {left_out.SHUFFLES} orders of episodes",
+        f"deviations of {left_out.SHUFFLES} orders of episodes, or of {left_out.PIECES} pieces of fewer than "
+        f"{left_out.FEW} episodes; {left_out.WORK:g} multiplications have to be enough to tell, else all stay",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
         "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
