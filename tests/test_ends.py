@@ -1,5 +1,6 @@
 """Ends: a time limit that says `terminated` is named, and one that is paid or shown is part of the task."""
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from uppertail.environments.random_policy import Steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.driver import Played
 from uppertail.training.loop import StepRecord
-from uppertail.training.remarks import given_up, less_than_random, less_than_trained, not_ended
+from uppertail.training.remarks import given_up, less_than_random, less_than_trained, no_more_than_random, not_ended
 from uppertail.training.rollouts import Ends
 from uppertail.types import ReturnRange, Transition
 
@@ -292,6 +293,25 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
+
+
+def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None:
+    """Of 4 random returns with mean 2 and a standard error of 0.41; what was chosen is named, as far as it was."""
+    random, cart = np.array([1.0, 2.0, 3.0, 2.0]), ut.Gym("CartPole-v1")
+
+    def said(returns: float, random: Any = random, builder: Any = cart) -> str | None:
+        greedy = Played(np.array([[9.0] * 4, [returns] * 4]), np.full((2, 4), 9))
+        return no_more_than_random(greedy, [3, 7], random, builder)
+
+    words = str(said(2.4))
+    assert words.startswith(
+        "The greedy policy of seed 7 returns 2.4, no more than a random policy did before the run (2)"
+    )
+    assert words.endswith("as far as 4 episodes tell: train longer.")
+    assert said(2.5) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
+    chosen = dataclasses.replace(cart, left_out=(1,), action_repeat=3)
+    words = str(said(2.0, builder=chosen))
+    assert "--env.left_out '[]' keeps it" in words and "each action lasts 3 steps (--env.action_repeat 1)" in words
 
 
 def test_greedy_episodes_that_were_cut_are_named() -> None:

@@ -17,6 +17,8 @@ SIGNS = {
     "a product": lambda one, other, action: (one * other > 0) == action,
     "a product with a constant of the episode": lambda one, cue, action: (one * cue > 0) == action,
     "a size": lambda one, other, action: (abs(one) > 0.5) == action,
+    "a wave": lambda one, other, action: (np.sin(15 * one) > 0) == action,
+    "a code": lambda one, other, action: (round(20 * one) % 2) == action,
 }
 
 
@@ -27,7 +29,7 @@ class Valves(gymnasium.Env[Any, int]):
     action_space: Any = spaces.Discrete(2)
 
     def __init__(self, kind: str) -> None:
-        self.paid, self.is_cue = SIGNS[kind], "constant" in kind
+        self.paid, self.is_cue, self.is_code = SIGNS[kind], "constant" in kind, kind == "a code"
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -36,6 +38,7 @@ class Valves(gymnasium.Env[Any, int]):
 
     def seen(self) -> np.ndarray:
         self.one, other = self.np_random.uniform(-1, 1, 2)
+        self.one = round(20 * self.one) / 20 if self.is_code else self.one
         self.other = self.cue if self.is_cue else other
         return np.array([self.one, self.other, self.moved, self.np_random.normal()], np.float32)
 
@@ -45,7 +48,7 @@ class Valves(gymnasium.Env[Any, int]):
         return self.seen(), paid, False, False, {}
 
 
-@pytest.mark.parametrize(("kind", "kept"), [*zip(SIGNS, ([0, 1], [0, 1], [0]), strict=True)])
+@pytest.mark.parametrize(("kind", "kept"), [*zip(SIGNS, ([0, 1], [0, 1], [0], [0], [0]), strict=True)])
 def test_what_tells_by_its_size_or_with_another_is_kept(kind: str, kept: list[int]) -> None:
     """On regressions alone each tells nothing: the policy was blind for what is paid, at half of the best return."""
     builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Valves(kind), 10))

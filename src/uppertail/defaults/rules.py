@@ -7,19 +7,10 @@ import numpy as np
 
 from uppertail.defaults import left_out, pace
 from uppertail.defaults.draft import Choice, Draft
-from uppertail.defaults.facts import (
-    BY_CHANCE,
-    CLEAR,
-    LEAST_CUT,
-    LONGEST_STACK,
-    SAME,
-    SHUFFLES,
-    STANDS_STILL,
-    TOLD,
-    Facts,
-)
+from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, STANDS_STILL, Facts
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
+from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
 from uppertail.defaults.regression import MOST_JUDGED, SIGNIFICANT
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
@@ -46,6 +37,10 @@ SOUGHT = (
 RECALLED = (
     "Where observations and actions were equal, {shown} of an episode told {share:.0%} of what varied in rewards, so "
     "observations are shown with them: `act` takes {act} (--env.stack 1: the last observation alone)."
+)
+MOVED_BY = (
+    "The last observation leaves {:.0%} of a number's change open, and the one before tells it, as where a speed is "
+    "not shown, so two are shown: `act` takes both, and the action between them (--env.stack 1: the last one alone)."
 )
 FLAT = (
     "{} {} read as plain numbers, each pixel by itself, since only an image that stands alone is learned as one: show "
@@ -76,6 +71,9 @@ def _stack(facts: Facts, draft: Draft) -> Choice | None:
     if builder.left_out or builder.radius is not None or builder.background is not None:
         return None  # they are said of the last observation alone
     told = facts.told_by
+    if told is None and facts.repeating() < REPEATED and (share := facts.told_by_step_before):
+        reason = f"the last step of a random policy hid {share:.0%} of a change, and the step before told it"
+        return Choice(2, reason, True, MOVED_BY.format(share))
     if told is None:
         return Choice(None, "earlier observations told nothing of the rewards of a random policy", True)
     shown, act = (
@@ -272,9 +270,13 @@ RULES = (
         "that the first observation of the episode tells, or the last observations and actions, up to "
         f"{LONGEST_STACK}, beyond what they tell of shuffled rewards",
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
-        "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4",
-        f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations",
-        "corridors with a cue, seeds 0 and 1: [decision 43](decisions/0043-what-the-past-tells.md)",
+        "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4. Of "
+        f"numbers that do not repeat: 2, where regression on the last observation leaves {UNSEEN:.0%} of a number's "
+        f"change or more, and the one before tells {NEARLY:.0%} of that, as where a speed is not shown",
+        f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations; {UNSEEN:g}, "
+        f"{NEARLY:g}",
+        "corridors with a cue, seeds 0 and 1; a cart whose speed is hidden, and control without speeds: "
+        "[decision 43](decisions/0043-what-the-past-tells.md)",
         "memory_len and memory_size of [bsuite](bsuite.md); the ten environments of [sparse rewards](sparse.md), "
         "FrozenLake, Taxi, Blackjack, slippery CliffWalking, CartPole and MountainCar keep the last one alone",
     ),

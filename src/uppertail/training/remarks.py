@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from uppertail.defaults.regression import SIGNIFICANT
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, VectorBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
 from uppertail.networks import Network
@@ -37,7 +37,8 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         met_chance(run),
         given_up(returns, greedy, run.has_chance),
         less_than_random(greedy, run.random_returns, run.looks_far is not None)
-        or less_than_trained(played, returns, run.returns, keeps_best),
+        or less_than_trained(played, returns, run.returns, keeps_best)
+        or no_more_than_random(run.greedy, result.seeds, run.random_returns, run.builder),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -136,6 +137,32 @@ def less_than_random(
                 "do not show, such as the last one (--env.stack 2) or the time that is left (--env.wrappers "
                 "'[TimeAwareObservation]')."
             )
+    return None
+
+
+def no_more_than_random(
+    played: Played | None,
+    seeds: Sequence[int],
+    random: Float[np.ndarray, " episodes"] | None,
+    builder: EnvironmentBuilder,
+) -> str | None:
+    """A sentence if the greedy policy of a seed earns no more than a random policy did, as far as can be told."""
+    if played is None or random is None or len(random) < 2 or not random.std():
+        return None
+    for seed, each in zip(seeds, played.returns, strict=True):
+        error = math.sqrt(each.var() / len(each) + random.var(ddof=1) / len(random))
+        if each.mean() > random.mean() + error:
+            continue
+        left_out = isinstance(builder, VectorBuilder) and builder.left_out
+        chosen = [
+            *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
+            *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * (builder.repeats > 1),
+        ]
+        doubt = f" Doubt first what was chosen: {', and '.join(chosen)}." if chosen else ""
+        return (
+            f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
+            f"run ({random.mean():.4g}), as far as {len(each)} episodes tell: train longer.{doubt}"
+        )
     return None
 
 
