@@ -357,6 +357,11 @@ def test_noise_and_what_is_shown_ask_for_no_second_observation() -> None:
     hidden = steps._replace(observation=moving[:-1], next_observation=moving[1:])
     assert told_by_step_before(hidden) > 0.1
     assert told_by_step_before(Steps(*(each[:50] for each in hidden))) == 0
+    assert told_by_step_before(steps._replace(truncated=steps.truncated | True)) == 0, "no step has one before"
+    clock = np.arange(len(noise), dtype=float)[:, None]
+    assert told_by_step_before(steps._replace(observation=clock[:-1], next_observation=clock[1:])) == 0
+    wide = np.tile(hidden.observation, 100)
+    assert told_by_step_before(hidden._replace(observation=wide, next_observation=wide)) == 0, "too many to judge"
     assert told_by_step_before(steps._replace(observation=0 * noise[1:], next_observation=0 * noise[1:])) == 0
 
 

@@ -55,19 +55,20 @@ def told_by_step_before(steps: Steps) -> float:
     misses, but not for nearly all of it.
     """
     numbers, change = standardized(steps, ())
-    change = change[:, change.std(axis=0) > 0]
+    goes_on, width = np.setdiff1d(np.arange(len(numbers)), steps.begins), numbers.shape[1]
+    if not 0 < width <= MOST_JUDGED or not goes_on.size:
+        return 0.0
+    goals = change[goes_on] - change[goes_on].mean(axis=0)
+    goals = goals[:, np.abs(goals).max(axis=0) > ROUNDING]
     actions = (np.asarray(steps.action)[:, None] == np.unique(steps.action)).astype(np.float64)
-    begins, width = steps.begins, numbers.shape[1]
-    goes_on = np.setdiff1d(np.arange(len(numbers)), begins)
     products = np.hstack([numbers, *(numbers[:, [each]] * numbers[:, each:] for each in range(width))])
     inputs = products if products.shape[1] * actions.shape[1] <= MOST_INPUTS else numbers
     known = np.hstack([actions, *(actions[:, [each]] * inputs for each in range(actions.shape[1]))])
     if known.shape[1] > MOST_INPUTS:
         known = np.hstack([actions, numbers])
     more = np.hstack([known[goes_on], numbers[goes_on - 1], actions[goes_on - 1]])
-    if not 0 < width <= MOST_JUDGED or not change.shape[1] or len(more) - more.shape[1] < LEAST_FREE:
+    if not goals.shape[1] or len(more) - more.shape[1] < LEAST_FREE:
         return 0.0
-    goals = change[goes_on] - change[goes_on].mean(axis=0)
     left, least = (
         np.sum((goals - each @ np.linalg.lstsq(each, goals)[0]) ** 2, axis=0) / (len(goals) - each.shape[1])
         for each in (known[goes_on], more)
