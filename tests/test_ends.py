@@ -296,19 +296,16 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
 
 
 def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None:
-    """Of 4 random returns with mean 2 and a standard error of 0.41; what was chosen is named, as far as it was."""
+    """What was chosen is named, as far as it was. Where all random returns are equal, there is nothing to compare."""
     random, cart = np.array([1.0, 2.0, 3.0, 2.0]), ut.Gym("CartPole-v1")
 
     def said(returns: float, random: Any = random, builder: Any = cart) -> str | None:
         greedy = Played(np.array([[9.0] * 4, [returns] * 4]), np.full((2, 4), 9))
         return no_more_than_random(greedy, [3, 7], random, builder)
 
-    words = str(said(2.4))
-    assert words.startswith(
-        "The greedy policy of seed 7 returns 2.4, no more than a random policy did before the run (2)"
-    )
-    assert words.endswith("as far as 4 episodes tell: train longer.")
-    assert said(2.5) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
+    words = "The greedy policy of seed 7 returns 2, no more than a random policy did before the run (2): train longer."
+    assert said(2.0) == words
+    assert said(2.1) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
     chosen = dataclasses.replace(cart, left_out=(1,), action_repeat=3)
     words = str(said(2.0, builder=chosen))
     assert "--env.left_out '[]' keeps it" in words and "each action lasts 3 steps (--env.action_repeat 1)" in words
