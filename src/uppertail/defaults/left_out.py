@@ -26,7 +26,8 @@ CLEAR, SHUFFLES = 10.0, 30  # standard deviations beyond shuffled episodes: effe
 LEAST = 50  # steps of an action whose regression is asked; of fewer, chance tells as much
 FEW, PIECES = 10, 30  # episodes, of which shuffles are too much alike; so many pieces take their place
 BINS = 32  # parts of the values of a number of which there are more than twice as many
-WORK, FEWEST = 1.2e10, 500  # multiplications of all shuffles; steps, at least, that this has to be enough for
+WORK = 1.2e10  # multiplications of all shuffles, which bound the steps of many numbers
+SHOWS = 12.5  # what decides four fifths of a goal is 10 deviations beyond chance in so many roots of twice the terms
 
 
 def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
@@ -142,8 +143,10 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     if not numbers.size:
         return numbers
     count, width = np.shape(steps.observation)
-    most = int(WORK / (SHUFFLES * numbers.size * (width + BINS) * (width - numbers.size + 2)))
-    if most < min(FEWEST, count):
+    terms, taken = (width + BINS) * (width - numbers.size + 2), len(np.unique(steps.action))
+    most = int(WORK / (SHUFFLES * numbers.size * terms))
+    is_enough = most >= max(taken * (width + LEAST_FREE), SHOWS * math.sqrt(2 * terms * taken))
+    if most < count and not is_enough:
         return numbers
     steps = Steps(*(np.asarray(each)[:most] for each in steps))
     here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
@@ -155,6 +158,7 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     inputs = (here - here.mean(axis=0)) / spread
     changes = np.delete((after - here) / spread, numbers, axis=1)
     goals = np.column_stack([changes, steps.reward, steps.terminated]).astype(np.float64)
+    goals -= goals.mean(axis=0)
     actions = [rows for each in np.unique(steps.action) if len(rows := np.flatnonzero(steps.action == each)) >= LEAST]
     left = [left_of(goals[rows], np.column_stack([np.ones(len(rows)), inputs[rows]])) for rows in actions]
     left = [each / np.maximum(np.linalg.norm(each, axis=0), np.finfo(float).tiny) for each in left]

@@ -93,10 +93,13 @@ def decides_anew(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     another number. Draws are independent, so each step is one.
     """
     numbers, change = standardized(steps, left_out)
-    actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
+    taken, count = np.unique(steps.action, return_counts=True)
+    if len(taken) < 2 or count.min() < LEAST_FREE or not 0 < numbers.shape[1] <= MOST_JUDGED:
+        return False
+    actions = np.asarray(steps.action)[:, None] == taken
     inputs = np.hstack([actions, numbers])
     goes_on = np.setdiff1d(np.arange(len(numbers) - 1), steps.ends)
-    if actions.shape[1] < 2 or len(goes_on) - inputs.shape[1] < LEAST_FREE or not 0 < numbers.shape[1] <= MOST_JUDGED:
+    if len(goes_on) - inputs.shape[1] < LEAST_FREE:
         return False
     following = numbers[goes_on + 1] - numbers[goes_on + 1].mean(axis=0)
     left = following - inputs[goes_on] @ np.linalg.lstsq(inputs[goes_on], following)[0]

@@ -12,7 +12,7 @@ from uppertail.environments import Steps
 TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
 CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
 UNSEEN, NEARLY = 0.1, 0.9  # share of a change that the last step hides; share of it that the step before must tell
-MOST_INPUTS = 300  # of a regression with squares and products; of more, it has none
+MOST_INPUTS = 300  # of a regression with squares and products; of more, it has none, or is not asked
 
 
 class Told(NamedTuple):
@@ -60,12 +60,13 @@ def told_by_step_before(steps: Steps) -> float:
         return 0.0
     goals = change[goes_on] - change[goes_on].mean(axis=0)
     goals = goals[:, np.abs(goals).max(axis=0) > ROUNDING]
-    actions = (np.asarray(steps.action)[:, None] == np.unique(steps.action)).astype(np.float64)
+    taken = np.unique(steps.action)
+    if len(taken) * (width + 1) > MOST_INPUTS:
+        return 0.0
+    actions = (np.asarray(steps.action)[:, None] == taken).astype(np.float64)
     products = np.hstack([numbers, *(numbers[:, [each]] * numbers[:, each:] for each in range(width))])
     inputs = products if products.shape[1] * actions.shape[1] <= MOST_INPUTS else numbers
     known = np.hstack([actions, *(actions[:, [each]] * inputs for each in range(actions.shape[1]))])
-    if known.shape[1] > MOST_INPUTS:
-        known = np.hstack([actions, numbers])
     more = np.hstack([known[goes_on], numbers[goes_on - 1], actions[goes_on - 1]])
     if not goals.shape[1] or len(more) - more.shape[1] < LEAST_FREE:
         return 0.0

@@ -323,8 +323,8 @@ RULES = (
         "numbers whose weights are no larger than chance makes them; constants of an episode and slow noise, which "
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
         "since a goal would look the same; a clock stays, too, where the time limit is paid, a number that is rarely "
-        "far beyond its usual size, and one whose square, or product with another number, tells more than with the "
-        "number's values of other episodes",
+        "far beyond its usual size, and one whose value, square or product with another number tells more than with "
+        "the number's values of other episodes",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
         f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {left_out.CLEAR:g} standard "
         f"deviations of {left_out.SHUFFLES} orders of episodes, or of {left_out.PIECES} pieces of fewer than "

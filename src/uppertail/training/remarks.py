@@ -75,8 +75,8 @@ def endless(run: Run) -> str | None:
 
 def not_ended(builder: EnvironmentBuilder, seeds: Sequence[int], greedy: Played | None) -> str | None:
     """A sentence if greedy episodes had not ended when they were cut, before any time limit of their own."""
-    limit = builder.time_limit if isinstance(builder, GymnasiumBuilder) else None
-    if greedy is None or (limit is not None and limit <= EVALUATION_STEPS):
+    limit = builder.time_limit if isinstance(builder, GymnasiumBuilder) else None  # in actions
+    if greedy is None or (limit is not None and limit * builder.repeats <= EVALUATION_STEPS):
         return None
     cut = (builder.steps_of(greedy.lengths) >= EVALUATION_STEPS).sum(axis=1)
     if not cut.any():
