@@ -155,6 +155,7 @@ def test_an_episode_is_as_long_as_its_steps_where_its_last_action_is_cut_short(
 
 
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
     """Its discount is one for each of them, too."""
     result = ut.train(builder, settings=ut.Settings(seeds=2, steps=301, episodes=10**6, discount=0.9))
