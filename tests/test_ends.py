@@ -1,5 +1,6 @@
 """Ends: a time limit that says `terminated` is named, and one that is paid or shown is part of the task."""
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from uppertail.cli import main
 from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit
 from uppertail.environments.random_policy import Steps
 from uppertail.learners.outcomes import Outcomes
+from uppertail.training.driver import Played
 from uppertail.training.loop import StepRecord
-from uppertail.training.remarks import given_up, less_than_random, less_than_trained
+from uppertail.training.remarks import given_up, less_than_random, less_than_trained, no_more_than_random, not_ended
 from uppertail.training.rollouts import Ends
 from uppertail.types import ReturnRange, Transition
 
@@ -87,8 +89,11 @@ class Hall(gymnasium.Env[int, int]):
         return self.at, 0.0, self.taken == self.limit, False, {}
 
 
-def test_an_environment_that_ends_its_episodes_needs_no_time_limit(tmp_path: Path, capsys: Any) -> None:
+def test_an_environment_that_ends_its_episodes_needs_no_time_limit(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What declares none was told to set one, also where all its episodes end by themselves."""
+    monkeypatch.setattr("uppertail.training.rollouts.EVALUATION_STEPS", 100)
     gymnasium.register("UpperTailHall-v0", Hall)  # pyright: ignore[reportArgumentType]
     asked = ["train", "--env", "Gym", "--env.id", "UpperTailHall-v0", "--steps", "64", "--seeds", "1"]
     for limit, words in (("5", []), ("null", ["no episode ended in 64 steps", "set a time limit"])):
@@ -186,7 +191,8 @@ def test_a_limit_is_part_of_the_task_if_what_is_seen_there_is_seen_nowhere_else(
     assert not only_at_the_limit(Steps(*(np.asarray(each)[:12] for each in steps))), "too few episodes were cut short"
     assert not only_at_the_limit(steps._replace(next_observation=np.arange(18) + 6)), "nothing comes again there"
     assert not only_at_the_limit(steps._replace(observation=np.where(here == 5, 8, here))), "it came on the way, too"
-    assert not only_at_the_limit(steps._replace(observation=here[:, None], next_observation=after[:, None]))
+    rows = steps._replace(observation=np.stack([here, late], 1), next_observation=np.stack([after, late], 1))
+    assert only_at_the_limit(rows) and only_at_the_limit(rows, (1,)) and not only_at_the_limit(rows, (0,))
 
 
 class Slips(gymnasium.Env[Any, Any]):
@@ -287,6 +293,36 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
+
+
+def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None:
+    """What was chosen is named, as far as it was. Where all random returns are equal, there is nothing to compare."""
+    random, cart = np.array([1.0, 2.0, 3.0, 2.0]), ut.Gym("CartPole-v1")
+
+    def said(returns: float, random: Any = random, builder: Any = cart) -> str | None:
+        greedy = Played(np.array([[9.0] * 4, [returns] * 4]), np.full((2, 4), 9))
+        return no_more_than_random(greedy, [3, 7], random, builder)
+
+    words = "The greedy policy of seed 7 returns 2, no more than a random policy did before the run (2): train longer."
+    assert said(2.0) == words
+    assert said(2.1) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
+    chosen = dataclasses.replace(cart, left_out=(1,), action_repeat=3)
+    words = str(said(2.0, builder=chosen))
+    assert "--env.left_out '[]' keeps it" in words and "each action lasts 3 steps (--env.action_repeat 1)" in words
+
+
+def test_greedy_episodes_that_were_cut_are_named() -> None:
+    """Actions of 3 steps: 3,334 of them are 10,000 steps or more."""
+    greedy = Played(np.zeros((2, 4)), np.array([[9, 10_000, 9, 9], [10_000, 10_000, 10_000, 9]]))
+    endless = ut.FromGymnasium(lambda: Hall(None))
+    assert str(not_ended(endless, [3, 7], greedy)).startswith(
+        "3 of 4 greedy episodes of seed 7 had not ended after 10,000 steps and were cut there"
+    )
+    assert not_ended(endless, [3, 7], greedy._replace(lengths=np.full((2, 4), 9_999))) is None
+    assert not_ended(endless, [3, 7], None) is None
+    for limit, said in ((10_000, False), (10_001, True)):
+        limited = ut.FromGymnasium(lambda limit=limit: gymnasium.wrappers.TimeLimit(Hall(None), limit))
+        assert (not_ended(limited, [3, 7], greedy) is not None) == said
 
 
 def test_a_greedy_policy_that_earns_less_than_its_training_did_is_named() -> None:

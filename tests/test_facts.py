@@ -12,9 +12,10 @@ from gymnasium import spaces
 
 import uppertail as ut
 from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, repeating, told_by_past
+from uppertail.defaults.facts import chance, repeating
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace
+from uppertail.defaults.past import told_by_past, told_by_step_before
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -318,6 +319,50 @@ def test_an_action_that_changes_nothing_is_a_decision_at_each_step() -> None:
     assert pace(steps._replace(observation=np.ones((2_000, 1)), next_observation=np.ones((2_000, 1)))).steps == 1
     assert pace(Steps(*(each[:80] for each in steps))).steps == 1
     assert pace(steps, (0,)).steps == 1
+
+
+class Without(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """An environment some of whose numbers are not shown."""
+
+    def __init__(self, name: str, kept: tuple[int, ...]) -> None:
+        super().__init__(gymnasium.make(name))
+        self.kept = [*kept]
+        self.observation_space = spaces.Box(-np.inf, np.inf, (len(kept),), np.float32)
+
+    def observation(self, observation: Any) -> Any:
+        return observation[self.kept]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("CartPole-v1", (0, 2)), ("MountainCar-v0", (0,)), ("Acrobot-v1", (0, 1, 2, 3))]
+)
+def test_where_speeds_are_hidden_two_observations_are_shown(name: str, shown: tuple[int, ...]) -> None:
+    """The place before tells the speed; where speeds are shown it tells nothing more."""
+    hidden = ut.FromGymnasium(lambda: Without(name, shown))
+    assert told_by_step_before(random_steps(hidden, observed=True)) > 0.5
+    assert told_by_step_before(random_steps(ut.Gym(name), observed=True)) == 0
+    run = Run(hidden, Method.of(), ut.Settings(seeds=1, steps=10))
+    assert run.plan.entries["env.stack"].value == 2
+    assert any("as where a speed is not shown, so two are shown" in note for note in run.notes)
+    assert Run(ut.Gym(name), Method.of(), ut.Settings(seeds=1, steps=10)).plan.entries["env.stack"].value is None
+
+
+def test_noise_and_what_is_shown_ask_for_no_second_observation() -> None:
+    """A number that is drawn anew, one that follows from the last, and one action or too few steps to tell."""
+    steps = pushed(0.0, 0.1)
+    assert told_by_step_before(steps) == 0
+    noise = np.random.default_rng(0).normal(size=(len(steps.action) + 1, 1))
+    assert told_by_step_before(steps._replace(observation=noise[:-1], next_observation=noise[1:])) == 0
+    moving = np.cumsum(np.cumsum(noise))[:, None]
+    hidden = steps._replace(observation=moving[:-1], next_observation=moving[1:])
+    assert told_by_step_before(hidden) > 0.1
+    assert told_by_step_before(Steps(*(each[:50] for each in hidden))) == 0
+    assert told_by_step_before(steps._replace(truncated=steps.truncated | True)) == 0, "no step has one before"
+    clock = np.arange(len(noise), dtype=float)[:, None]
+    assert told_by_step_before(steps._replace(observation=clock[:-1], next_observation=clock[1:])) == 0
+    wide = np.tile(hidden.observation, 100)
+    assert told_by_step_before(hidden._replace(observation=wide, next_observation=wide)) == 0, "too many to judge"
+    assert told_by_step_before(steps._replace(observation=0 * noise[1:], next_observation=0 * noise[1:])) == 0
 
 
 def offered(paid: Callable[..., Any], kept: float = 0.0) -> Steps:

@@ -164,6 +164,7 @@ class Far(Scanned):
         return np.array([self.start % 2 + (4006381333932 if self.start > 300 else 0)])
 
 
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_codes_that_come_later_and_become_one_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scanned, "start", 0)
     with pytest.warns(UserWarning, match="^Different observations of Far became the same in 32 bits"):

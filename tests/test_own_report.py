@@ -96,6 +96,7 @@ def test_eight_observations_along_the_greedy_path_are_recorded_at_all_moments(re
     assert "plane" not in shown
 
 
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_a_recording_whose_networks_are_too_large_shows_the_first_observation(monkeypatch):
     from uppertail.training import recording
 

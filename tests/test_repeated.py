@@ -155,6 +155,7 @@ def test_an_episode_is_as_long_as_its_steps_where_its_last_action_is_cut_short(
 
 
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
     """Its discount is one for each of them, too."""
     result = ut.train(builder, settings=ut.Settings(seeds=2, steps=301, episodes=10**6, discount=0.9))
@@ -174,10 +175,10 @@ def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
 
 
 def test_a_run_that_goes_on_repeats_actions_as_before(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = ut.Settings(seeds=1, steps=2_000, episodes=10**6)
+    settings = ut.Settings(seeds=1, steps=600, episodes=10**6)
     whole = ut.train(ut.Gym("MountainCar-v0"), settings=settings)
     kept = ut.Checkpoints(tmp_path / "run")
-    short = dataclasses.replace(settings, steps=1_000)
+    short = dataclasses.replace(settings, steps=300)
     ut.train(ut.Gym("MountainCar-v0"), settings=short, checkpoints=kept)
     monkeypatch.setattr("uppertail.defaults.facts.pace", lambda *_: Pace(1, 1))
     longer = ut.train(ut.Gym("MountainCar-v0"), settings=settings, checkpoints=kept)

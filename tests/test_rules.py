@@ -71,6 +71,7 @@ def test_a_corridor_with_a_cue_is_learned() -> None:
         result.act({"place": 3, "cue": 0})
 
 
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_a_hash_of_the_last_observation_alone_is_no_observation() -> None:
     builder = ut.FromGymnasium(lambda: TimeLimit(Corridor(), 9), stack="first", encoding="hashed", returns=(0.0, 1.0))
     result = ut.train(builder, settings=ut.Settings(seeds=1, steps=40))

@@ -102,7 +102,7 @@ def test_a_mean_that_never_moves_acts_as_a_network_that_does_not_learn(builder: 
     def episodes(acting_decay: float, learning_rate: float) -> list[float]:
         target, learner = RunningMean(0.9, acting_decay), ut.GradientDescent()
         settings = ut.Settings(
-            seeds=1, steps=400, episodes=10**6, rollout_steps=1, updates_per_rollout=2, batch_size=4, replay_size=512,
+            seeds=1, steps=150, episodes=10**6, rollout_steps=1, updates_per_rollout=2, batch_size=4, replay_size=512,
             learning_rate=learning_rate,
         )  # fmt: skip
         record = ut.train(builder, target=target, learner=learner, settings=settings).record

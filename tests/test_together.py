@@ -17,6 +17,8 @@ SIGNS = {
     "a product": lambda one, other, action: (one * other > 0) == action,
     "a product with a constant of the episode": lambda one, cue, action: (one * cue > 0) == action,
     "a size": lambda one, other, action: (abs(one) > 0.5) == action,
+    "a wave": lambda one, other, action: (np.sin(15 * one) > 0) == action,
+    "a code": lambda one, other, action: (round(20 * one) % 2) == action,
 }
 
 
@@ -27,7 +29,7 @@ class Valves(gymnasium.Env[Any, int]):
     action_space: Any = spaces.Discrete(2)
 
     def __init__(self, kind: str) -> None:
-        self.paid, self.is_cue = SIGNS[kind], "constant" in kind
+        self.paid, self.is_cue, self.is_code = SIGNS[kind], "constant" in kind, kind == "a code"
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -36,6 +38,7 @@ class Valves(gymnasium.Env[Any, int]):
 
     def seen(self) -> np.ndarray:
         self.one, other = self.np_random.uniform(-1, 1, 2)
+        self.one = round(20 * self.one) / 20 if self.is_code else self.one
         self.other = self.cue if self.is_cue else other
         return np.array([self.one, self.other, self.moved, self.np_random.normal()], np.float32)
 
@@ -45,7 +48,7 @@ class Valves(gymnasium.Env[Any, int]):
         return self.seen(), paid, False, False, {}
 
 
-@pytest.mark.parametrize(("kind", "kept"), [*zip(SIGNS, ([0, 1], [0, 1], [0]), strict=True)])
+@pytest.mark.parametrize(("kind", "kept"), [*zip(SIGNS, ([0, 1], [0, 1], [0], [0], [0]), strict=True)])
 def test_what_tells_by_its_size_or_with_another_is_kept(kind: str, kept: list[int]) -> None:
     """On regressions alone each tells nothing: the policy was blind for what is paid, at half of the best return."""
     builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Valves(kind), 10))
@@ -74,6 +77,28 @@ def test_noise_beside_what_is_not_linear_is_still_left_out(name: str, size: int,
     facts = Facts(ut.FromGymnasium(lambda: Among(gymnasium.make(name), seed), features="scaled"))
     assert facts.irrelevant.tolist() == [size, size + 1]
     assert (name == "Acrobot-v1") or facts.idle.tolist() == [size + 2, size + 3]
+
+
+@pytest.mark.parametrize(("extra", "limit"), [(30, 50), (0, 1_000)], ids=["many numbers", "long episodes"])
+def test_what_tells_with_another_is_kept_among_many_and_in_long_episodes(extra: int, limit: int) -> None:
+    """Of 34 numbers none was asked for, and of few episodes none could be: what decides was left out."""
+
+    class Sensors(gymnasium.ObservationWrapper[Any, Any, Any]):
+        observation_space: Any = spaces.Box(-np.inf, np.inf, (4 + extra,))
+
+        def observation(self, observation: Any) -> Any:
+            return np.concatenate([observation, self.np_random.normal(size=extra)]).astype(np.float32)
+
+    facts = Facts(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Sensors(Valves("a product")), limit)))
+    assert facts.irrelevant.tolist() == [*range(3, 4 + extra)]
+
+
+def test_where_it_takes_too_long_to_tell_all_numbers_are_kept() -> None:
+    random = np.random.default_rng(0)
+    seen, none = random.normal(size=(600, 400)), np.zeros(600, bool)
+    steps = Steps(seen, random.integers(2, size=600), random.normal(size=600), none, np.arange(600) % 20 == 19, seen)
+    assert telling_together(steps, np.arange(380)).size == 380
+    assert telling_together(steps, np.arange(0)).size == 0
 
 
 def test_a_clock_and_a_constant_tell_nothing_more_than_in_other_episodes() -> None:

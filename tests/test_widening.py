@@ -182,7 +182,7 @@ def test_what_is_learned_beyond_the_time_limit_widens_the_range_of_a_table() -> 
     """
     limited = functools.partial(gymnasium.wrappers.TimeLimit, max_episode_steps=30)
     make: Any = lambda: limited(Delayed())  # noqa: E731
-    settings = ut.Settings(seeds=2, steps=4_000)
+    settings = ut.Settings(seeds=1, steps=3_000)
     found = ut.train(ut.FromGymnasium(make), settings=settings).record
     assert found.asked["measured_returns"][1] >= 200.0
     assert min(found.greedy_returns) >= 26.0
@@ -201,7 +201,10 @@ class Endless(Cell):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("kind", "said"), [(Endless, True), (Cell, False)])
-def test_a_number_called_max_steps_is_no_limit_if_no_episode_ends(kind: Any, said: bool) -> None:
+def test_a_number_called_max_steps_is_no_limit_if_no_episode_ends(
+    kind: Any, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uppertail.training.rollouts.EVALUATION_STEPS", 100)
     run = Run(ut.FromGymnasium(kind, returns=(0.0, 9.0)), Method(), ut.Settings(seeds=1, steps=64))
     drive(run, lambda progress: None)
     found = endless(run)

@@ -2,15 +2,16 @@
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 
 from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together
 from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace
-from uppertail.defaults.regression import ROUNDING, without
+from uppertail.defaults.past import Told, told_by_past, told_by_step_before
+from uppertail.defaults.regression import without
 from uppertail.encodings import States
 from uppertail.environments import (
     WIDER,
@@ -26,8 +27,6 @@ from uppertail.environments import (
 )
 from uppertail.types import ReturnRange
 
-TOLD, SAME = 0.5, 0.05  # share of rewards that the past must tell; shares that are as good
-CLEAR, SHUFFLES, LONGEST_STACK = 5.0, 100, 4  # standard deviations beyond shuffled rewards; observations
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
 
@@ -39,13 +38,6 @@ class Chance(NamedTuple):
 
     repeated: int  # pairs of an observation and an action that came at least twice
     different: int  # of them, those that led elsewhere, paid otherwise, or ended otherwise
-
-
-class Told(NamedTuple):
-    """What the past tells of rewards beside the last observation and the action."""
-
-    stack: int | Literal["first"]  # which part of the past: so many observations, or the first of the episode
-    share: float  # of what varies in rewards of equal observations and actions
 
 
 class Facts:
@@ -114,7 +106,7 @@ class Facts:
 
     def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether observations show when time runs out: by a number or, where they repeat, as a whole."""
-        return bool(clocks(self.steps_by_integer, left_out).size) or only_at_the_limit(self.steps)
+        return bool(clocks(self.steps_by_integer, left_out).size) or only_at_the_limit(self.steps, left_out)
 
     @property
     def is_paid_at_the_limit(self) -> bool:
@@ -167,9 +159,17 @@ class Facts:
         return [self.steps._replace(action=each) for each in np.unravel_index(self.steps.action, listed.sizes)]
 
     @functools.cached_property
+    def told_by_step_before(self) -> float:
+        """The share of a number's change that the step before tells, where the last one hides what moves it; or 0."""
+        numbers = np.ndim(self.steps.observation) == 2
+        return max(map(told_by_step_before, self.by_number)) if numbers else 0.0
+
+    @functools.cached_property
     def told_by(self) -> Told | None:
         """The part of the past that tells most of the rewards; None: no part tells enough."""
-        return told_by_past(self.steps)
+        steps, noise = self.steps, tuple(self.irrelevant.tolist()) if np.ndim(self.steps.observation) == 2 else ()
+        here, after = (without(each, noise) for each in (steps.observation, steps.next_observation))
+        return told_by_past(steps._replace(observation=here, next_observation=after))
 
     @property
     def has_contexts(self) -> bool:
@@ -230,13 +230,12 @@ def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " nu
     return np.setdiff1d(np.flatnonzero(found), left_out)
 
 
-def only_at_the_limit(steps: Steps) -> bool:
+def only_at_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     """Whether what is observed where time runs out, and comes again there, is observed nowhere else."""
-    late, here, after = np.asarray(steps.truncated), np.asarray(steps.observation), np.asarray(steps.next_observation)
-    if here.ndim != 1 or late.sum() < LEAST_CUT:
-        return False
-    shown = np.unique(after[late])
-    return bool(2 * len(shown) <= late.sum()) and not np.isin(here, shown).any()
+    late = np.asarray(steps.truncated)
+    seen = without(steps.observation, left_out), without(steps.next_observation, left_out)[late]
+    here, shown = ({row.tobytes() for row in each} for each in seen)
+    return int(late.sum()) >= max(LEAST_CUT, 2 * len(shown)) and here.isdisjoint(shown)
 
 
 def paid_at_the_limit(steps: Steps) -> bool:
@@ -253,59 +252,6 @@ def paid_at_the_limit(steps: Steps) -> bool:
     low, high = min(0.0, usual.min()) - width, max(0.0, usual.max()) + width
     paid = np.sum((reward[late] < low) | (reward[late] > high))
     return bool(late.mean() ** paid <= BY_CHANCE)
-
-
-def told_by_past(steps: Steps) -> Told | None:
-    """The part of the past that tells most of the rewards of equal observations and actions; None: none tells enough.
-
-    Each pair of an observation and an action counts once for each episode, where it came last. The share that a part of
-    the past tells is that of the squared deviations of rewards from the mean of their pair, less what it would be if
-    the rewards of a pair were shuffled (a permutation test), so that a past that never repeats tells nothing.
-    """
-    rows = [*zip((each.tobytes() for each in np.asarray(steps.observation)), steps.action.tolist(), strict=True)]
-    begins = steps.begins
-    begin = begins[np.searchsorted(begins, np.arange(len(rows)), side="right") - 1]
-    kept = np.array([*{each: number for number, each in enumerate(zip(begin, rows, strict=True))}.values()])
-    pair, reward = _numbered(rows[number] for number in kept), np.asarray(steps.reward, float)[kept]
-    episode = np.searchsorted(begins, begin[kept])
-    left = reward - (np.bincount(pair, reward) / np.bincount(pair))[pair]
-    if not np.any(np.abs(left) > ROUNDING * np.abs(reward).max()):
-        return None
-    told = [Told("first", _told(left, pair, episode, (rows[begin[number]][0] for number in kept)))]
-    for stack in range(2, LONGEST_STACK + 1):
-        past = (tuple(rows[max(begin[number], number - stack + 1) : number]) for number in kept)
-        told.append(Told(stack, _told(left, pair, episode, past)))
-    best = max(each.share for each in told)
-    return next(each for each in told if each.share >= best - SAME) if best >= TOLD else None
-
-
-def _told(
-    left: Float[np.ndarray, " rows"],
-    pair: Int[np.ndarray, " rows"],
-    episode: Int[np.ndarray, " rows"],
-    past: Iterable[Any],
-) -> float:
-    """The share of the squares of what is left that the past tells; 0 if chance may have told as much.
-
-    Each shuffle has one order of episodes for all pairs, since chance may pay a whole episode more than others.
-    """
-    group, random, by_chance = _numbered(zip(pair.tolist(), past, strict=True)), np.random.default_rng(0), list[float]()
-    order, shuffled = np.argsort(pair, kind="stable"), np.empty_like(left)
-
-    def told(left: Float[np.ndarray, " rows"]) -> float:
-        return float(np.sum(np.bincount(group, left) ** 2 / np.bincount(group)))
-
-    for _ in range(SHUFFLES):
-        shuffled[order] = left[np.lexsort((random.random(len(left))[episode], pair))]
-        by_chance.append(told(shuffled))
-    more = told(left) - np.mean(by_chance)
-    return float(more / (np.sum(left**2) - np.mean(by_chance))) if more > CLEAR * np.std(by_chance) else 0.0
-
-
-def _numbered(values: Iterable[Any]) -> Int[np.ndarray, " values"]:
-    """Numbers from 0 in place of values: equal ones for equal values."""
-    numbers = dict[Any, int]()
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values])
 
 
 def _stack(builder: EnvironmentBuilder) -> int | str | None:

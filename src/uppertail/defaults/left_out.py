@@ -24,7 +24,10 @@ LARGEST_ERROR = 0.35  # standard error
 IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid have to vary before it may be idle
 CLEAR, SHUFFLES = 10.0, 30  # standard deviations beyond shuffled episodes: effects have over 100, noise up to 5
 LEAST = 50  # steps of an action whose regression is asked; of fewer, chance tells as much
-FEW = 10  # episodes, of which shuffles are too much alike
+FEW, PIECES = 10, 30  # episodes, of which shuffles are too much alike; so many pieces take their place
+BINS = 32  # parts of the values of a number of which there are more than twice as many
+WORK = 1.2e10  # multiplications of all shuffles, which bound the steps of many numbers
+SHOWS = 12.5  # what decides four fifths of a goal is 10 deviations beyond chance in so many roots of twice the terms
 
 
 def irrelevant_numbers(steps: Steps) -> Int[np.ndarray, " left_out"]:
@@ -128,28 +131,41 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
 
 
 def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " telling"]:
-    """Those of some numbers whose square, or whose product with another number, tells of what follows.
+    """Those of some numbers whose value, whose square, or whose product with another number tells of what follows.
 
     What follows is the reward, whether the episode terminates, and how numbers change that are no candidates. For each
     action, linear regression on all numbers leaves something of it; what counts is the sum of squared correlations
-    between that and the products. Had the number nothing to do with it, as much would be found with the number's values
-    of other episodes, which are put in place of its own in `SHUFFLES` orders.
+    between that and the products, and each value or, where there are many, each of `BINS` parts of them. Had the number
+    nothing to do with it, as much would be found with the number's values of other episodes, which are put in place of
+    its own in `SHUFFLES` orders; of few long episodes, those of other pieces. Where numbers are so many that it would
+    take too long to tell, all do.
     """
+    if not numbers.size:
+        return numbers
+    count, width = np.shape(steps.observation)
+    terms, taken = (width + BINS) * (width - numbers.size + 2), len(np.unique(steps.action))
+    most = int(WORK / (SHUFFLES * numbers.size * terms))
+    is_enough = most >= max(taken * (width + LEAST_FREE), SHOWS * math.sqrt(2 * terms * taken))
+    if most < count and not is_enough:
+        return numbers
+    steps = Steps(*(np.asarray(each)[:most] for each in steps))
     here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
     begins = steps.begins
-    if len(begins) < FEW or here.shape[1] > MOST_JUDGED or not numbers.size:
-        return numbers[:0]
+    if len(begins) < FEW:
+        begins = np.union1d(begins, np.arange(0, len(here), max(len(here) // PIECES, 1)))
     spread = here.std(axis=0)
     spread[spread == 0] = 1.0
     inputs = (here - here.mean(axis=0)) / spread
     changes = np.delete((after - here) / spread, numbers, axis=1)
     goals = np.column_stack([changes, steps.reward, steps.terminated]).astype(np.float64)
+    goals -= goals.mean(axis=0)
     actions = [rows for each in np.unique(steps.action) if len(rows := np.flatnonzero(steps.action == each)) >= LEAST]
     left = [left_of(goals[rows], np.column_stack([np.ones(len(rows)), inputs[rows]])) for rows in actions]
     left = [each / np.maximum(np.linalg.norm(each, axis=0), np.finfo(float).tiny) for each in left]
 
-    def told(number: int, values: Float[np.ndarray, " steps"]) -> float:
-        products = values[:, None] * inputs
+    def told(number: int, order: Int[np.ndarray, " steps"] | slice = slice(None)) -> float:
+        values = inputs[order, number]
+        products = np.hstack([values[:, None] * inputs, _classes(inputs[:, number])[order]])
         products[:, number] = values**2
         found = 0.0
         for rows, rest in zip(actions, left, strict=True):
@@ -161,11 +177,19 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     orders = [_from_others(begins, len(here), seed) for seed in range(SHUFFLES)]
     telling = list[int]()
     for number in numbers.tolist():
-        by_chance = np.array([told(number, inputs[order, number]) for order in orders])
+        by_chance = np.array([told(number, order) for order in orders])
         likely = (1 + ROUNDING) * by_chance.mean()  # a clock has the values of other episodes
-        if told(number, inputs[:, number]) > likely + CLEAR * by_chance.std():
+        if told(number) > likely + CLEAR * by_chance.std():
             telling.append(number)
     return np.array(telling, numbers.dtype)
+
+
+def _classes(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, "steps classes"]:
+    """The one-hot of each value or, where there are many, of the part of equally many steps that it belongs to."""
+    found, index = np.unique(values, return_inverse=True)
+    if len(found) > 2 * BINS:
+        index = np.searchsorted(np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1]), values)
+    return np.eye(index.max() + 1)[index]
 
 
 def _from_others(begins: Int[np.ndarray, " episodes"], count: int, seed: int) -> Int[np.ndarray, " steps"]:

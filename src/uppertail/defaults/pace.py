@@ -6,14 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from uppertail.defaults.regression import (
-    LEAST_FREE,
-    MOST_JUDGED,
-    SIGNIFICANT,
-    effects,
-    left_of,
-    standardized,
-)
+from uppertail.defaults.regression import LEAST_FREE, MOST_JUDGED, SIGNIFICANT, left_of, standardized
 from uppertail.environments import Steps
 
 UNDONE = 0.1  # of a change, at most, is left where it is undone, and in as few steps of a switch more may be left
@@ -100,18 +93,26 @@ def decides_anew(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     another number. Draws are independent, so each step is one.
     """
     numbers, change = standardized(steps, left_out)
-    actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
+    taken, count = np.unique(steps.action, return_counts=True)
+    if len(taken) < 2 or count.min() < LEAST_FREE or not 0 < numbers.shape[1] <= MOST_JUDGED:
+        return False
+    actions = np.asarray(steps.action)[:, None] == taken
     inputs = np.hstack([actions, numbers])
     goes_on = np.setdiff1d(np.arange(len(numbers) - 1), steps.ends)
-    if actions.shape[1] < 2 or len(goes_on) - inputs.shape[1] < LEAST_FREE or not 0 < numbers.shape[1] <= MOST_JUDGED:
+    if len(goes_on) - inputs.shape[1] < LEAST_FREE:
         return False
     following = numbers[goes_on + 1] - numbers[goes_on + 1].mean(axis=0)
     left = following - inputs[goes_on] @ np.linalg.lstsq(inputs[goes_on], following)[0]
     fresh = np.flatnonzero((left**2).sum(axis=0) >= (1 - STAYS) * (following**2).sum(axis=0))
     goals = np.column_stack([steps.reward, steps.terminated, np.delete(change, fresh, axis=1)]).astype(np.float64)
-    left, acted, each = left_of(goals, inputs), actions - actions.mean(axis=0), np.arange(len(numbers))
-    causes = [np.hstack([numbers[:, [place]], numbers * numbers[:, [place]]]) for place in fresh]
-    return any(effects(cause - cause.mean(axis=0), acted, left, each, CLEAR).any() for cause in causes)
+    left, acted = left_of(goals, inputs), actions - actions.mean(axis=0)
+
+    def decides(place: int) -> bool:
+        causes = np.hstack([numbers[:, [place]], numbers * numbers[:, [place]]])
+        terms = ((causes - causes.mean(axis=0)) * each[:, None] for each in acted.T)
+        return any(np.any((term.T @ left) ** 2 > CLEAR**2 * (term**2).T @ left**2) for term in terms)
+
+    return any(map(decides, fresh.tolist()))
 
 
 def has_step_back(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:

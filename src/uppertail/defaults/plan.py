@@ -5,8 +5,9 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self
 
+from uppertail.defaults.draft import Draft
 from uppertail.defaults.facts import Facts
-from uppertail.defaults.rules import RULES, Draft
+from uppertail.defaults.rules import RULES
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
 from uppertail.environments import Actions
 from uppertail.errors import InputError

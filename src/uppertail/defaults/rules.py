@@ -1,39 +1,25 @@
 """Rules: one for each setting that a user may leave open. docs/defaults.md is made from the table at the end."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
 
 import numpy as np
 
 from uppertail.defaults import left_out, pace
-from uppertail.defaults.facts import (
-    BY_CHANCE,
-    CLEAR,
-    LEAST_CUT,
-    LONGEST_STACK,
-    SAME,
-    SHUFFLES,
-    STANDS_STILL,
-    TOLD,
-    Facts,
-)
+from uppertail.defaults.draft import Choice, Draft
+from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, STANDS_STILL, Facts
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
+from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
 from uppertail.defaults.regression import MOST_JUDGED, SIGNIFICANT
-from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Encoding, Numbers, ObservationSpace
-from uppertail.environments import LEVELS, EnvironmentBuilder, GymnasiumBuilder, PackageBuilder, VectorBuilder
+from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import LARGE
-from uppertail.evidence import EvidenceBuilder, PixelCounts
+from uppertail.evidence import PixelCounts
 from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
-from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
+from uppertail.learners import LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
-from uppertail.networks import NetworkBuilder
-from uppertail.policies import ExplorationPolicy
 
 REPEATED = 0.4  # share of the distinct observations that must come again
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
@@ -51,6 +37,10 @@ SOUGHT = (
 RECALLED = (
     "Where observations and actions were equal, {shown} of an episode told {share:.0%} of what varied in rewards, so "
     "observations are shown with them: `act` takes {act} (--env.stack 1: the last observation alone)."
+)
+MOVED_BY = (
+    "The last observation leaves {:.0%} of a number's change open, and the one before tells it, as where a speed is "
+    "not shown, so two are shown: `act` takes both, and the action between them (--env.stack 1: the last one alone)."
 )
 FLAT = (
     "{} {} read as plain numbers, each pixel by itself, since only an image that stands alone is learned as one: show "
@@ -72,153 +62,6 @@ KEPT_ONE = "Number {} of observations is left out: it {} (--env.left_out '{}' ke
 KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
 
 
-class Choice(NamedTuple):
-    """What a rule chose.
-
-    Args:
-        value: of the setting.
-        reason: why, without a period.
-        is_measured: whether steps of a random policy decided.
-        note: a sentence for the user; None: there is none.
-    """
-
-    value: Any
-    reason: str
-    is_measured: bool = False
-    note: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Draft:
-    """A run whose open settings are being chosen.
-
-    Args:
-        builder: the environment's.
-        space: of its observations.
-        family: the return distributions.
-        policy: explores.
-        learner: None until it is chosen.
-        of_gradients: parts and settings of gradient descent that are given.
-        network: the network's builder, if it is given.
-        evidence: the evidence beside it, if it is given.
-        discount: per step, if it is given.
-    """
-
-    builder: EnvironmentBuilder
-    space: ObservationSpace
-    family: ReturnDistribution[Any]
-    policy: ExplorationPolicy
-    learner: LearnerBuilder | None = None
-    of_gradients: tuple[str, ...] = ()
-    network: NetworkBuilder | None = None
-    evidence: EvidenceBuilder | None = None
-    discount: float | None = None
-
-    @property
-    def encoding(self) -> Encoding:
-        """How observations enter, by what is chosen so far."""
-        return self.space.encoding(self.builder.preferences)
-
-    @property
-    def usual(self) -> Choice:
-        """The learner if it is open, for observations as they enter by what is chosen so far."""
-        return usual_learner(self.family, self.policy, self.encoding, self.of_gradients)
-
-    @property
-    def likely_learner(self) -> LearnerBuilder:
-        """The learner, or the one that is chosen unless more is learned of the observations."""
-        return self.learner or self.usual.value
-
-    @property
-    def vectors(self) -> VectorBuilder | None:
-        """The builder, if its observations are numbers, and the learner tells near ones from far ones."""
-        if not isinstance(self.builder, VectorBuilder) or not isinstance(self.space, Numbers):
-            return None
-        learner = self.likely_learner
-        if learner.uses_gradients:
-            evidence = self.evidence or learner.evidence(self.network, self.encoding)
-            return self.builder if evidence.by_row else None
-        return self.builder if self.builder.radius is None else None
-
-    @functools.cached_property  # to ask opens the environment once more
-    def of_hashes(self) -> Self | None:
-        """The draft with a state for each different image; None: it has no images, or a table cannot learn from it."""
-        builder, is_open = self.builder, self.learner is None or not self.learner.uses_gradients
-        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not is_open:
-            return None
-        if builder.left_out is not None or builder.features != "auto" or builder.radius is not None:
-            return None
-        if self.encoding.image_shape is None or not builder.inspected.is_single:
-            return None
-        draft = self.with_value("env.encoding", "hashed")
-        return None if draft.likely_learner.uses_gradients else draft
-
-    @property
-    def learns_from_images(self) -> bool:
-        """Whether a network learns from images of steps in Python, and nothing is given that needs it to be alone."""
-        learner, is_open = self.likely_learner, self.network is None or not self.network.members
-        is_image = self.encoding.image_shape is not None and not self.builder.compiles
-        return is_image and is_open and isinstance(learner, GradientDescent)
-
-    @property
-    def averages_numbers(self) -> bool:
-        """Whether the learner tells near numbers from far ones, and averages over near ones."""
-        return self.vectors is not None and self.vectors.features in ("auto", "random")
-
-    @property
-    def left_out(self) -> tuple[int, ...]:
-        """The numbers that count for nothing."""
-        return self.builder.left_out or () if isinstance(self.builder, VectorBuilder) else ()
-
-    @property
-    def given(self) -> set[str]:
-        """The settings with a rule that are not open."""
-        given = {name for name in ("learner", "evidence", "discount") if getattr(self, name) is not None}
-        if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
-            given.add("learner.stochastic")
-        if isinstance(self.builder, VectorBuilder):
-            usual = {
-                "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None,
-                "stack": None, "ends_at_limit": None, "origins": None, "constant_texts": None,
-            }  # fmt: skip
-            given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
-        return given
-
-    def with_value(self, setting: str, value: Any) -> Self:
-        """The draft with a setting."""
-        part, _, name = setting.partition(".")
-        if not name:
-            return dataclasses.replace(self, **{part: value})
-        if part == "learner" and name not in vars(self.learner):
-            return self  # of a plan whose learner was changed by hand
-        if part == "learner":
-            return dataclasses.replace(self, learner=dataclasses.replace(self.learner, **{name: value}))  # pyright: ignore
-        builder: Any = self.builder
-        if not hasattr(builder, name):
-            return self  # of a plan of another environment
-        if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
-            return self
-        changed = builder.with_settings(**{name: value})
-        space = changed.observations if name in ("encoding", "stack", "origins", "constant_texts") else self.space
-        return dataclasses.replace(self, builder=changed, space=space)
-
-
-def usual_learner(
-    family: ReturnDistribution[Any], policy: ExplorationPolicy, encoding: Encoding, of_gradients: Sequence[str] = ()
-) -> Choice:
-    """Least squares for tables; a part or setting of gradient descent that is given asks for gradient descent."""
-    by_gradients = GradientDescent()
-    if of_gradients:
-        return Choice(by_gradients, f"{of_gradients[0]} is given, which only gradient descent uses")
-    if not family.is_linear:
-        return Choice(by_gradients, f"the parameters of {type(family).__name__} cannot be averaged")
-    if policy.needs_members:
-        return Choice(by_gradients, f"{type(policy).__name__} needs a network with members")
-    if not encoding.is_one_hot:
-        return Choice(by_gradients, "observations are no states, so a network learns")
-    return Choice(LeastSquares(), "it learns from states at once, without step sizes")
-
-
 def _stack(facts: Facts, draft: Draft) -> Choice | None:
     builder = draft.builder
     if not isinstance(builder, GymnasiumBuilder) or not facts.observed or builder.compiles:
@@ -228,6 +71,9 @@ def _stack(facts: Facts, draft: Draft) -> Choice | None:
     if builder.left_out or builder.radius is not None or builder.background is not None:
         return None  # they are said of the last observation alone
     told = facts.told_by
+    if told is None and facts.repeating() < REPEATED and (share := facts.told_by_step_before):
+        reason = f"the last step of a random policy hid {share:.0%} of a change, and the step before told it"
+        return Choice(2, reason, True, MOVED_BY.format(share))
     if told is None:
         return Choice(None, "earlier observations told nothing of the rewards of a random policy", True)
     shown, act = (
@@ -424,9 +270,13 @@ RULES = (
         "that the first observation of the episode tells, or the last observations and actions, up to "
         f"{LONGEST_STACK}, beyond what they tell of shuffled rewards",
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
-        "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4",
-        f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations",
-        "corridors with a cue, seeds 0 and 1: [decision 43](decisions/0043-what-the-past-tells.md)",
+        "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4. Of "
+        f"numbers that do not repeat: 2, where regression on the last observation leaves {UNSEEN:.0%} of a number's "
+        f"change or more, and the one before tells {NEARLY:.0%} of that, as where a speed is not shown",
+        f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations; {UNSEEN:g}, "
+        f"{NEARLY:g}",
+        "corridors with a cue, seeds 0 and 1; a cart whose speed is hidden, and control without speeds: "
+        "[decision 43](decisions/0043-what-the-past-tells.md)",
         "memory_len and memory_size of [bsuite](bsuite.md); the ten environments of [sparse rewards](sparse.md), "
         "FrozenLake, Taxi, Blackjack, slippery CliffWalking, CartPole and MountainCar keep the last one alone",
     ),
@@ -473,11 +323,12 @@ RULES = (
         "numbers whose weights are no larger than chance makes them; constants of an episode and slow noise, which "
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
         "since a goal would look the same; a clock stays, too, where the time limit is paid, a number that is rarely "
-        "far beyond its usual size, and one whose square, or product with another number, tells more than with the "
-        "number's values of other episodes",
+        "far beyond its usual size, and one whose value, square or product with another number tells more than with "
+        "the number's values of other episodes",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
         f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {left_out.CLEAR:g} standard "
-        f"deviations of {left_out.SHUFFLES} orders of episodes",
+        f"deviations of {left_out.SHUFFLES} orders of episodes, or of {left_out.PIECES} pieces of fewer than "
+        f"{left_out.FEW} episodes; {left_out.WORK:g} multiplications have to be enough to tell, else all stay",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
         "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "

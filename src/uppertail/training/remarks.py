@@ -1,7 +1,7 @@
 """Sentences for the user at the end of a run: what went wrong, as far as it shows, and what to do."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from uppertail.defaults.regression import SIGNIFICANT
-from uppertail.environments import GymnasiumBuilder
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, VectorBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
 from uppertail.networks import Network
+from uppertail.training.driver import EVALUATION_STEPS, Played
 from uppertail.training.results import TrainingResult
 from uppertail.training.run import GREEDY_EPISODES, Run
 from uppertail.types import ReturnRange
@@ -26,16 +27,18 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     record = result.record
     greedy = dict(zip(result.seeds, record.greedy_returns, strict=True))
     returns = dict(zip(result.seeds, (each.returns for each in record.episodes), strict=True))
+    played, keeps_best = run.greedy and run.greedy.returns, run.settings.evaluate_every is not None
     found = (
         result.networks.remark(),
         run.driver.remark,
         None if run.builder.merged in run.notes else run.builder.merged,
         beyond_what_was_given(run),
-        endless(run),
+        endless(run) or not_ended(run.builder, result.seeds, run.greedy),
         met_chance(run),
         given_up(returns, greedy, run.has_chance),
         less_than_random(greedy, run.random_returns, run.looks_far is not None)
-        or less_than_trained(run.greedy_episodes, returns, run.returns, run.settings.evaluate_every is not None),
+        or less_than_trained(played, returns, run.returns, keeps_best)
+        or no_more_than_random(run.greedy, result.seeds, run.random_returns, run.builder),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -68,6 +71,21 @@ def endless(run: Run) -> str | None:
     )
     limit = ", or set a time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit" * may_go_on
     return f"{builder.label}: no episode ended in {steps:,} steps: train longer{limit}."
+
+
+def not_ended(builder: EnvironmentBuilder, seeds: Sequence[int], greedy: Played | None) -> str | None:
+    """A sentence if greedy episodes had not ended when they were cut, before any time limit of their own."""
+    limit = builder.time_limit if isinstance(builder, GymnasiumBuilder) else None  # in actions
+    if greedy is None or (limit is not None and limit * builder.repeats <= EVALUATION_STEPS):
+        return None
+    cut = (builder.steps_of(greedy.lengths) >= EVALUATION_STEPS).sum(axis=1)
+    if not cut.any():
+        return None
+    return (
+        f"{cut.max()} of {greedy.lengths.shape[1]} greedy episodes of seed {seeds[cut.argmax()]} had not ended after "
+        f"{EVALUATION_STEPS:,} steps and were cut there, so their returns are those until then: train longer, or set a "
+        "time limit: --env.max_episode_steps N, or gymnasium.wrappers.TimeLimit."
+    )
 
 
 def met_chance(run: Run) -> str | None:
@@ -119,6 +137,31 @@ def less_than_random(
                 "do not show, such as the last one (--env.stack 2) or the time that is left (--env.wrappers "
                 "'[TimeAwareObservation]')."
             )
+    return None
+
+
+def no_more_than_random(
+    played: Played | None,
+    seeds: Sequence[int],
+    random: Float[np.ndarray, " episodes"] | None,
+    builder: EnvironmentBuilder,
+) -> str | None:
+    """A sentence if the greedy policy of a seed earns no more than a random policy did."""
+    if played is None or random is None or len(random) < 2 or not random.std():
+        return None
+    for seed, each in zip(seeds, played.returns, strict=True):
+        if each.mean() > random.mean():
+            continue
+        left_out = isinstance(builder, VectorBuilder) and builder.left_out
+        chosen = [
+            *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
+            *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * (builder.repeats > 1),
+        ]
+        doubt = f" Doubt first what was chosen: {', and '.join(chosen)}." if chosen else ""
+        return (
+            f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
+            f"run ({random.mean():.4g}): train longer.{doubt}"
+        )
     return None
 
 

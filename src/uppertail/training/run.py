@@ -36,7 +36,7 @@ from uppertail.policies import Greedy
 from uppertail.records import Distributions, RunRecord, describe
 from uppertail.training.along import SHOWN, Along
 from uppertail.training.compiled import CompiledDriver
-from uppertail.training.driver import Driver, State
+from uppertail.training.driver import Driver, Played, State
 from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
@@ -88,7 +88,7 @@ class Run:
         self.builder = builder
         self.met_chance = False  # `has_met_chance`, once the run is over
         self.best_mean = -math.inf  # `best_mean_of`, once the run is over
-        self.greedy_episodes: Float[np.ndarray, "seeds episodes"] | None = None  # returns of the last evaluation
+        self.greedy: Played | None = None  # the episodes of the last evaluation
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         self.keys = all_seed_keys(jnp.asarray(seeds))
         self.programs = Programs()
@@ -320,8 +320,8 @@ class Run:
 
     def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
         """The mean return of greedy episodes of each seed; InputError if an environment fails, or as of `play`."""
-        self.greedy_episodes = self.driver.play(networks, Greedy(), GREEDY_EPISODES).returns
-        return self.greedy_episodes.mean(axis=1)
+        self.greedy = self.driver.play(networks, Greedy(), GREEDY_EPISODES)
+        return self.greedy.returns.mean(axis=1)
 
     def networks(self, state: State) -> Network:
         """What all seeds have learned, at the limits of those that have reached theirs."""
