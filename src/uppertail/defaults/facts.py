@@ -174,7 +174,8 @@ class Facts:
     @property
     def has_contexts(self) -> bool:
         """Whether one of the integers that make up a state stays the same in each episode, and differs between."""
-        here, after = np.asarray(self.steps_by_integer.observation), np.asarray(self.steps_by_integer.next_observation)
+        steps = self.steps_by_integer
+        here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
         return bool(np.any((here == after).all(axis=0) & (np.ptp(here, axis=0) > 0)))
 
     def chance(self, left_out: tuple[int, ...] = ()) -> Chance:

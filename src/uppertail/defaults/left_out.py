@@ -163,9 +163,8 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     left = [left_of(goals[rows], np.column_stack([np.ones(len(rows)), inputs[rows]])) for rows in actions]
     left = [each / np.maximum(np.linalg.norm(each, axis=0), np.finfo(float).tiny) for each in left]
 
-    def told(number: int, order: Int[np.ndarray, " steps"] | slice = slice(None)) -> float:
-        values = inputs[order, number]
-        products = np.hstack([values[:, None] * inputs, _classes(inputs[:, number])[order]])
+    def told(number: int, values: Float[np.ndarray, " steps"], classes: Float[np.ndarray, "steps classes"]) -> float:
+        products = np.hstack([values[:, None] * inputs, classes])
         products[:, number] = values**2
         found = 0.0
         for rows, rest in zip(actions, left, strict=True):
@@ -177,9 +176,10 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     orders = [_from_others(begins, len(here), seed) for seed in range(SHUFFLES)]
     telling = list[int]()
     for number in numbers.tolist():
-        by_chance = np.array([told(number, order) for order in orders])
+        values, classes = inputs[:, number], _classes(inputs[:, number])
+        by_chance = np.array([told(number, values[order], classes[order]) for order in orders])
         likely = (1 + ROUNDING) * by_chance.mean()  # a clock has the values of other episodes
-        if told(number) > likely + CLEAR * by_chance.std():
+        if told(number, values, classes) > likely + CLEAR * by_chance.std():
             telling.append(number)
     return np.array(telling, numbers.dtype)
 
