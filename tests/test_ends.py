@@ -327,6 +327,13 @@ def test_a_limit_that_learning_looks_beyond_is_named(
     assert said is None or ("TimeAwareObservation" in said and "--discount 0.967" in said)
 
 
+def test_no_limit_is_named_that_the_discount_does_not_look_beyond() -> None:
+    """By 0.9, ten steps of CartPole count, and what its greedy policy returns is more: that says nothing of a limit."""
+    played = Played(np.full((1, 4), 47.6), np.full((1, 4), 48))
+    for discount in (0.9, 0.998, 1.0):
+        assert no_limit_seen(played, [7], np.full(9, 20.0), going_on=1.0, limit=500, discount=discount) is None
+
+
 class Waiting(gymnasium.Env[Any, Any]):
     """Each step costs 0.1, leaving costs 5, and nothing shows that 30 steps are all. A number drifts."""
 

@@ -266,6 +266,9 @@ def test_a_plan_of_before_keeps_its_step_size(decay: int) -> None:
     entries = {**run.plan.entries, "learning_rate_decay": Entry(None, "default")}
     again = Run(ut.Chain(5), given, ut.Settings(), before=Plan(entries))
     assert again.settings.learning_rate_decay is None and again.settings.batch_size == 64
+    of_a_table = Run(ut.Chain(5), given, ut.Settings(), before=Plan({"learning_rate": Entry(None, "default")}))
+    assert of_a_table.settings.learning_rate_decay == 300
+    of_a_table.close()
     run.close()
     again.close()
 

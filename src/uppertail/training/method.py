@@ -126,8 +126,9 @@ def resolved(
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
         if evidence and evidence.by_row:
             ours["updates_per_rollout"] *= max(settings.rollout_steps or 1, 1)  # so many for each action
-        known = {*filled, *(plan.entries if plan else ())}
-        steps = {name: each for name, each in ours.items() if name not in known and getattr(settings, name) is None}
+        if plan is not None and plan.get("learning_rate") is not None:
+            ours.pop("learning_rate_decay", None)  # without one its step size was constant
+        steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
         filled["network"] = learner.network(filled["network"], encoding)
         if filled["network"].members and evidence and not isinstance(evidence, NoEvidence):
             raise InputError(

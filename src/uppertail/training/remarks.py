@@ -110,7 +110,7 @@ def met_chance(run: Run) -> str | None:
 def past_the_limit(run: Run, seeds: Sequence[int]) -> str | None:
     """The sentence of `no_limit_seen`, where a time limit is known and learning looks beyond it."""
     builder, random, discount = run.builder, run.random_returns, run.settings.discount_per_step
-    if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit or discount >= 1:
+    if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
         return None
     limit = builder.inspected.time_limit
     if run.greedy is None or random is None or not len(random) or limit is None:
@@ -141,6 +141,8 @@ def no_limit_seen(
         limit: of an episode, in steps.
         discount: per step.
     """
+    if discount >= 1 or (1 - discount) * limit >= 1:  # it does not look beyond
+        return None
     ahead, mean = 1 / (1 - discount), float(random.mean())
     error = float(random.std()) / math.sqrt(len(random))
     for seed, returns, lengths in zip(seeds, played.returns, played.lengths, strict=True):
