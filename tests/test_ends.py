@@ -355,10 +355,14 @@ def limited_waiting() -> Any:
     return gymnasium.wrappers.TimeLimit(Waiting(), 30)
 
 
-def test_the_time_that_a_wrapper_shows_is_kept_and_ends_episodes() -> None:
+@pytest.mark.parametrize(
+    ("form", "action_repeat"), [({}, None), ({"normalize_time": True}, None), ({"flatten": False}, None), ({}, 4)]
+)
+def test_the_time_that_a_wrapper_shows_is_kept_and_ends_episodes(form: dict[str, Any], action_repeat: Any) -> None:
     """A random policy does not come to the limit, so no step tells that the time matters."""
-    settings = ut.Settings(seeds=1, steps=10)
-    plan = Run(ut.FromGymnasium(limited_waiting, wrappers=["TimeAwareObservation"]), Method.of(), settings).plan
+    settings, wrapper = ut.Settings(seeds=1, steps=10), {"class_path": "TimeAwareObservation", "init_args": form}
+    shown = ut.FromGymnasium(limited_waiting, wrappers=[wrapper], action_repeat=action_repeat)
+    plan = Run(shown, Method.of(), settings).plan
     assert plan.entries["env.ends_at_limit"].value is True
     assert not plan.entries["env.left_out"].value
     without = Run(ut.FromGymnasium(limited_waiting), Method.of(), settings).plan

@@ -259,11 +259,11 @@ def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " nu
 
 
 def counters(steps: Steps) -> Int[np.ndarray, " numbers"]:
-    """The places of numbers that begin alike in each episode and change by the same in each step."""
+    """The places of numbers that begin alike in each episode and change by the same in each action but its last."""
     here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
-    if here.ndim != 2:
+    change = np.delete(after - here, steps.ends, axis=0)  # an end may cut an action short
+    if here.ndim != 2 or not len(change):
         return np.zeros(0, np.int64)
-    change = after - here
     is_even = np.ptp(change, axis=0) <= EVEN * np.abs(change[0])
     return np.flatnonzero(is_even & (change[0] != 0) & (np.ptp(here[steps.begins], axis=0) == 0))
 
