@@ -322,7 +322,7 @@ def test_a_limit_that_learning_looks_beyond_is_named(
 ) -> None:
     """A random policy earns 5.2 in the mean. Going on costs 20 without a limit of 30 steps, and 3 with it."""
     played = Played(np.full((1, 4), earned), np.full((1, 4), steps))
-    said = no_limit_seen(played, [7], np.array([5.0, 5.4] * 200), going_on, limit=30, discount=0.995)
+    said = no_limit_seen(played, [7], np.array([5.0, 5.4] * 200), 3.0, going_on, limit=30, discount=0.995)
     assert said is None if words is None else words in str(said)
     assert said is None or ("TimeAwareObservation" in said and "--discount 0.967" in said)
 
@@ -331,7 +331,16 @@ def test_no_limit_is_named_that_the_discount_does_not_look_beyond() -> None:
     """By 0.9, ten steps of CartPole count, and what its greedy policy returns is more: that says nothing of a limit."""
     played = Played(np.full((1, 4), 47.6), np.full((1, 4), 48))
     for discount in (0.9, 0.998, 1.0):
-        assert no_limit_seen(played, [7], np.full(9, 20.0), going_on=1.0, limit=500, discount=discount) is None
+        assert no_limit_seen(played, [7], np.full(9, 20.0), 20.0, 1.0, limit=500, discount=discount) is None
+
+
+def test_a_random_policy_that_goes_on_as_long_says_nothing_of_a_limit() -> None:
+    """A run that is too short earns less than a random one does in as many steps; far limits keep their digits."""
+    played, random = Played(np.full((1, 4), 60.0), np.full((1, 4), 100)), np.array([90.0, 92.0] * 100)
+    assert no_limit_seen(played, [0], random, 100.0, 0.91, limit=100, discount=0.995) is None
+    assert no_limit_seen(played, [0], random, 10.0, 0.91, limit=100, discount=0.995)
+    late = Played(np.full((1, 4), 3.0), np.full((1, 4), 3000))
+    assert "--discount 0.9997)" in str(no_limit_seen(late, [0], np.full(9, 5.0), 10.0, 0.0, 3000, discount=0.9999))
 
 
 class Waiting(gymnasium.Env[Any, Any]):

@@ -454,6 +454,16 @@ def test_an_end_that_turns_around_is_one_and_episodes_are_not_joined() -> None:
     assert not turns(late._replace(truncated=np.ones_like(late.truncated)))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_an_end_that_pays_is_no_turn(seed: int) -> None:
+    """Before an end all other actions were taken, so what the end pays comes with less of it in the steps before."""
+    random = np.random.default_rng(seed)
+    place, action = np.cumsum(random.normal(size=COUNT + 1))[:, None], random.integers(3, size=COUNT)
+    ends = (action == 2) & (random.random(COUNT) < 0.3)
+    reward = np.where(action == 0, 3.0, np.where(ends, 33.0, 0.0))
+    assert not turns(Steps(place[:-1], action, reward, ends, np.zeros(COUNT, bool), place[1:]))
+
+
 class Offers(gymnasium.Env[Any, Any]):
     """Each of 30 steps shows a new offer and a stock; taking one pays it less 0.5, and fills the stock slowly."""
 

@@ -185,6 +185,32 @@ def test_of_many_numbers_those_without_which_observations_repeat_are_judged(deci
     assert found.builder.features == ("auto" if decides else "hashed")
 
 
+class Field(gymnasium.Env[Any, Any]):
+    """A place in 7 x 7 cells, and beside it two numbers of a goal that is drawn anew in each episode."""
+
+    observation_space: Any = spaces.Box(0, 7, (51,), np.float32)
+    action_space: Any = spaces.Discrete(4)
+
+    def shown(self) -> np.ndarray:
+        return np.append(np.eye(49)[self.place[0] * 7 + self.place[1]], self.goal).astype(np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.goal = self.np_random.integers(0, 7, 2), self.np_random.uniform(0, 6, 2)
+        return self.shown(), {}
+
+    def step(self, action: int) -> Any:
+        self.place = np.clip(self.place + ((-1, 0), (1, 0), (0, -1), (0, 1))[action], 0, 6)
+        reached = bool(np.abs(self.place - self.goal).max() < 0.7)
+        return self.shown(), float(reached), reached, False, {}
+
+
+def test_a_goal_beside_many_numbers_is_kept() -> None:
+    """Among so many contexts a goal that a random policy seldom reaches looks idle, so constants are not judged."""
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Field(), 40)))
+    assert found.builder.left_out is None and found.builder.features == "auto"
+
+
 def test_more_numbers_than_steps_are_not_judged() -> None:
     """A regression on as many numbers leaves nothing of what is paid, and each would look idle."""
     steps = Steps(*(each[:1_200] for each in walked()))

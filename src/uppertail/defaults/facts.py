@@ -137,8 +137,10 @@ class Facts:
         """The numbers that change, or stay, by themselves and touch nothing else."""
         noise, judged = tuple(self.irrelevant.tolist()), None
         if np.shape(self.steps.observation)[1] - len(noise) > MOST_JUDGED:
-            judged = hiding_repeats(np.asarray(self.steps.observation), noise)
+            judged = hiding_repeats(self.steps, noise)
         found = functools.reduce(np.intersect1d, (idle_numbers(steps, noise, judged) for steps in self.by_number))
+        if judged is not None and len(found) < len(judged):
+            return found[:0]  # what is left would not repeat
         return self._telling_nothing(found)
 
     def _telling_nothing(self, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " left_out"]:
@@ -212,14 +214,16 @@ def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
     return len(first & later) / max(len(first), 1)
 
 
-def hiding_repeats(
-    observations: Shaped[np.ndarray, "steps numbers"], left_out: tuple[int, ...] = ()
-) -> Int[np.ndarray, " found"]:
-    """The few numbers that do not repeat, if observations do without them; none: there are no such numbers."""
-    kept = np.setdiff1d(np.arange(observations.shape[1]), left_out)
-    found = np.array([place for place in kept if repeating(observations[:, place]) < REPEATED], np.int64)
-    if not 0 < len(found) <= MOST_JUDGED or repeating(without(observations, (*left_out, *found.tolist()))) < REPEATED:
-        return np.zeros(0, np.int64)
+def hiding_repeats(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " found"]:
+    """The few numbers that do not repeat, if observations do without them; none: there are no such numbers.
+
+    They change in most steps: a constant of an episode may be a goal, which is hard to tell among many numbers.
+    """
+    here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
+    places = np.setdiff1d(np.flatnonzero(np.mean(here != after, axis=0) > 1 / 2), left_out)
+    found = np.array([place for place in places if repeating(here[:, place]) < REPEATED], np.int64)
+    if not 0 < len(found) <= MOST_JUDGED or repeating(without(here, (*left_out, *found.tolist()))) < REPEATED:
+        return found[:0]
     return found
 
 

@@ -116,17 +116,18 @@ def decides_anew(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
 
 
 def turns(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
-    """Whether what an action pays more than others, or whether it ends an episode, turns around in `LONGEST` steps.
+    """Whether what an action pays more than others, or that it ends an episode, turns around before `LONGEST` steps.
 
-    A random policy draws each action by itself, so the mean of (indicator of an action less its share) x reward is what
-    the action pays, and the mean of the product with the same of a later step is above 0 where both are of one sign. It
-    turns around if one of these means is clearly below 0. Linear regression on the numbers takes from the reward what
-    no action changes.
+    Where all are allowed, a random policy draws each action by itself, so the mean of (indicator of an action less its
+    share) x reward is what the action pays, and the mean of the product with the same of a later step is above 0 where
+    both are of one sign. It turns around if one of these means is clearly below 0. Linear regression on the numbers
+    takes from the reward what no action changes. What is paid at an end does not count, since no step follows it.
     """
     numbers, _ = standardized(steps, left_out)
     actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
     inputs = np.column_stack([np.ones(len(numbers)), numbers])
     left = left_of(np.column_stack([steps.reward, steps.terminated]).astype(np.float64), inputs)
+    left[:, 0] *= ~np.asarray(steps.terminated)
     pays = ((actions - actions.mean(axis=0))[:, :, None] * left[:, None]).reshape(len(left), -1)
     episode = np.searchsorted(steps.begins, np.arange(len(pays)), side="right")
     for later in range(1, LONGEST):

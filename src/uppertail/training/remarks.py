@@ -116,13 +116,14 @@ def past_the_limit(run: Run, seeds: Sequence[int]) -> str | None:
     if run.greedy is None or random is None or not len(random) or limit is None:
         return None
     played = run.greedy._replace(lengths=builder.steps_of(run.greedy.lengths))
-    return no_limit_seen(played, seeds, random, run.going_on, limit, discount)
+    return no_limit_seen(played, seeds, random, run.random_lasts, run.going_on, limit, discount)
 
 
 def no_limit_seen(
     played: Played,
     seeds: Sequence[int],
     random: Float[np.ndarray, " episodes"],
+    lasts: float,
     going_on: float,
     limit: int,
     discount: float,
@@ -130,13 +131,14 @@ def no_limit_seen(
     """A sentence if greedy episodes end too soon, or not at all, since to learning it has no end to go on.
 
     They end too soon if they earn less than what going on would, at the mean reward of a random policy, until the
-    limit, and more than that would without a limit. They go on for too long if a random policy earns more, and they
-    themselves would earn more than that without a limit.
+    limit, and more than that would without a limit. They go on for too long if a random policy earns more in half the
+    time, and they themselves would earn more than that without a limit.
 
     Args:
         played: greedy episodes; their lengths are steps.
         seeds: theirs.
         random: returns of a random policy.
+        lasts: the mean length of its episodes, in steps.
         going_on: its mean reward in steps that did not terminate.
         limit: of an episode, in steps.
         discount: per step.
@@ -144,14 +146,15 @@ def no_limit_seen(
     if discount >= 1 or (1 - discount) * limit >= 1:  # it does not look beyond
         return None
     ahead, mean = 1 / (1 - discount), float(random.mean())
+    shorter = f"{1 - 1 / limit:.{max(3, len(str(limit)))}g}"
     error = float(random.std()) / math.sqrt(len(random))
     for seed, returns, lengths in zip(seeds, played.returns, played.lengths, strict=True):
         earned = float(returns.mean())
         least = earned + WORSE * abs(earned)
         if 2 * lengths.mean() < limit and going_on * ahead < earned and least < going_on * limit:
             does, far = f"ends at step {lengths.mean():.3g}", going_on * ahead
-            better = f"going on until then costs about {-going_on * limit:.4g}"
-        elif lengths.min() >= limit and least < mean - SIGNIFICANT * error < earned * ahead / limit:
+            better = f"going on until then, where it can, costs about {-going_on * limit:.4g}"
+        elif lengths.min() >= limit >= 2 * lasts and least < mean - SIGNIFICANT * error < earned * ahead / limit:
             does, far = "goes on until then", earned * ahead / limit
             better = f"a random one, which ends sooner, earned {mean:.4g}"
         else:
@@ -159,7 +162,7 @@ def no_limit_seen(
         return (
             f"Learning looks beyond the time limit of {limit:,} steps, where going on would come to {far:.4g}: the "
             f"greedy policy of seed {seed} {does} and returns {earned:.4g}, but {better}. Show the time that is left "
-            f"(--env.wrappers '[TimeAwareObservation]'), or look less far (--discount {1 - 1 / limit:.3g})."
+            f"(--env.wrappers '[TimeAwareObservation]'), or look less far (--discount {shorter})."
         )
     return None
 
