@@ -20,8 +20,17 @@ from uppertail.environments.random_policy import Steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.driver import Played
 from uppertail.training.loop import StepRecord
-from uppertail.training.remarks import given_up, less_than_random, less_than_trained, no_more_than_random, not_ended
+from uppertail.training.method import Method
+from uppertail.training.remarks import (
+    given_up,
+    less_than_random,
+    less_than_trained,
+    no_limit_seen,
+    no_more_than_random,
+    not_ended,
+)
 from uppertail.training.rollouts import Ends
+from uppertail.training.run import Run
 from uppertail.types import ReturnRange, Transition
 
 RANDOM = np.random.default_rng(0)
@@ -295,6 +304,90 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
 
 
+@pytest.mark.parametrize(
+    ("earned", "steps", "going_on", "words"),
+    [
+        (-5.0, 1, -0.1, "come to -20: the greedy policy of seed 7 ends at step 1 and returns -5, but going on until"),
+        (-2.9, 1, -0.1, None),
+        (-21.0, 1, -0.1, None),
+        (-5.0, 20, -0.1, None),
+        (3.0, 30, 0.1, "come to 20: the greedy policy of seed 7 goes on until then and returns 3, but a random one"),
+        (5.3, 30, 0.1, None),
+        (0.5, 30, 0.1, None),
+    ],
+    ids=["soon", "better", "unable", "half", "late", "more", "nowhere"],
+)
+def test_a_limit_that_learning_looks_beyond_is_named(
+    earned: float, steps: int, going_on: float, words: str | None
+) -> None:
+    """A random policy earns 5.2 in the mean. Going on costs 20 without a limit of 30 steps, and 3 with it."""
+    played = Played(np.full((1, 4), earned), np.full((1, 4), steps))
+    said = no_limit_seen(played, [7], np.array([5.0, 5.4] * 200), 3.0, going_on, limit=30, discount=0.995)
+    assert said is None if words is None else words in str(said)
+    assert said is None or ("TimeAwareObservation" in said and "--discount 0.967" in said)
+
+
+def test_no_limit_is_named_that_the_discount_does_not_look_beyond() -> None:
+    """By 0.9, ten steps of CartPole count, and what its greedy policy returns is more: that says nothing of a limit."""
+    played = Played(np.full((1, 4), 47.6), np.full((1, 4), 48))
+    for discount in (0.9, 0.998, 1.0):
+        assert no_limit_seen(played, [7], np.full(9, 20.0), 20.0, 1.0, limit=500, discount=discount) is None
+
+
+def test_a_random_policy_that_goes_on_as_long_says_nothing_of_a_limit() -> None:
+    """A run that is too short earns less than a random one does in as many steps; far limits keep their digits."""
+    played, random = Played(np.full((1, 4), 60.0), np.full((1, 4), 100)), np.array([90.0, 92.0] * 100)
+    assert no_limit_seen(played, [0], random, 100.0, 0.91, limit=100, discount=0.995) is None
+    assert no_limit_seen(played, [0], random, 10.0, 0.91, limit=100, discount=0.995)
+    late = Played(np.full((1, 4), 3.0), np.full((1, 4), 3000))
+    assert "--discount 0.9997)" in str(no_limit_seen(late, [0], np.full(9, 5.0), 10.0, 0.0, 3000, discount=0.9999))
+
+
+class Waiting(gymnasium.Env[Any, Any]):
+    """Each step costs 0.1, leaving costs 5, and nothing shows that 30 steps are all. A number drifts."""
+
+    observation_space: Any = gymnasium.spaces.Box(-10, 10, (1,), np.float32)
+    action_space: Any = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place = self.np_random.normal(size=1).astype(np.float32)
+        return self.place, {}
+
+    def step(self, action: int) -> Any:
+        drift = 0.3 * self.np_random.normal(size=1) + 0.2 * (action == 1)
+        self.place = (0.9 * self.place + drift).astype(np.float32)
+        return self.place, -5.0 if action == 2 else -0.1 - 0.05 * float(self.place[0] > 1), action == 2, False, {}
+
+
+def limited_waiting() -> Any:
+    return gymnasium.wrappers.TimeLimit(Waiting(), 30)
+
+
+@pytest.mark.parametrize(
+    ("form", "action_repeat"), [({}, None), ({"normalize_time": True}, None), ({"flatten": False}, None), ({}, 4)]
+)
+def test_the_time_that_a_wrapper_shows_is_kept_and_ends_episodes(form: dict[str, Any], action_repeat: Any) -> None:
+    """A random policy does not come to the limit, so no step tells that the time matters."""
+    settings, wrapper = ut.Settings(seeds=1, steps=10), {"class_path": "TimeAwareObservation", "init_args": form}
+    shown = ut.FromGymnasium(limited_waiting, wrappers=[wrapper], action_repeat=action_repeat)
+    plan = Run(shown, Method.of(), settings).plan
+    assert plan.entries["env.ends_at_limit"].value is True
+    assert not plan.entries["env.left_out"].value
+    without = Run(ut.FromGymnasium(limited_waiting), Method.of(), settings).plan
+    assert without.entries["env.ends_at_limit"].value is None
+
+
+@pytest.mark.slow
+def test_the_remedy_for_a_limit_that_nothing_shows() -> None:
+    settings = ut.Settings(seeds=1, steps=4_000)
+    with pytest.warns(UserWarning, match="Learning looks beyond the time limit of 30 steps"):
+        assert ut.train(limited_waiting, settings=settings).record.greedy_returns == [-5.0]
+    with pytest.warns(UserWarning, match="Observations show when time runs out"):
+        shown = ut.train(ut.FromGymnasium(limited_waiting, wrappers=["TimeAwareObservation"]), settings=settings)
+    assert shown.record.greedy_returns[0] > -3.6
+
+
 def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None:
     """What was chosen is named, as far as it was. Where all random returns are equal, there is nothing to compare."""
     random, cart = np.array([1.0, 2.0, 3.0, 2.0]), ut.Gym("CartPole-v1")
@@ -397,7 +490,11 @@ def test_outcomes_of_a_pair_differ_in_place_reward_or_end(second: tuple[int, flo
 @pytest.mark.parametrize(("count", "said"), [(98, False), (99, True)])
 def test_a_goal_is_given_up_after_50_later_episodes(count: int, said: bool) -> None:
     returns = np.array([10.0] + [0.0] * (count - 1))
-    assert (given_up({0: returns}, {0: 0.0}, False) is not None) == said
+    words = given_up({0: returns}, {0: 0.0}, False)
+    assert (words is not None) == said
+    assert not said or "a smaller --discount" in str(words)
+    late = given_up({0: returns}, {0: 0.0}, False, {0: True})
+    assert not said or ("a --discount nearer to 1" in str(late) and "smaller" not in str(late))
 
 
 def test_an_action_that_the_limit_cuts_short_is_no_chance() -> None:

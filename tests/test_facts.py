@@ -14,7 +14,7 @@ import uppertail as ut
 from uppertail.defaults import Chance, Facts
 from uppertail.defaults.facts import chance, repeating
 from uppertail.defaults.left_out import irrelevant_numbers
-from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace
+from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
@@ -403,6 +403,65 @@ def test_numbers_that_are_left_out_decide_nothing() -> None:
     assert decides_anew(steps, (0, 2)) and not decides_anew(steps, (1,))
     assert not decides_anew(steps._replace(action=np.zeros_like(steps.action))), "there is one action"
     assert not decides_anew(Steps(*(each[:40] for each in steps))), "too few steps"
+
+
+def turned(speed: float, paid: Callable[..., Any]) -> Steps:
+    """Steps beside a wheel that turns by itself, so much of a round in a step; episodes last 50 steps."""
+    random, steps = np.random.default_rng(0), pushed(0.0, 0.1)
+    wheel = np.arange(COUNT + 1) * speed % 1
+    here, after = (
+        np.column_stack([place, each])
+        for place, each in zip((steps.observation, steps.next_observation), (wheel[:-1], wheel[1:]), strict=True)
+    )
+    truncated = np.arange(COUNT) % 50 == 49
+    reward = paid(steps.action, wheel[:-1]) + random.normal(size=COUNT)
+    return steps._replace(observation=here, next_observation=after, reward=reward, truncated=truncated)
+
+
+def tooth(action: Any, wheel: Any) -> Any:
+    return action * np.where(wheel < 0.5, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("speed", "paid", "found"),
+    [
+        (0.22, tooth, True),
+        (0.5, tooth, True),
+        (0.02, tooth, False),
+        (0.22, lambda action, wheel: tooth(action, wheel) + 2 * action, False),
+        (0.22, lambda action, wheel: tooth(1, wheel) + action, False),
+        (0.22, lambda action, wheel: 0 * wheel, False),
+    ],
+    ids=["fast", "each", "slow", "always", "same", "none"],
+)
+def test_each_step_is_a_decision_if_what_actions_pay_turns_around(speed: float, paid: Any, found: bool) -> None:
+    """What an action pays in each place counts, so one that always pays, now more, now less, does not turn around."""
+    steps = turned(speed, paid)
+    assert turns(steps) == found
+    shifted = steps._replace(
+        observation=1e3 * steps.observation + 7,
+        next_observation=1e3 * steps.next_observation + 7,
+        reward=100 * steps.reward - 5,
+    )
+    assert turns(shifted) == found
+
+
+def test_an_end_that_turns_around_is_one_and_episodes_are_not_joined() -> None:
+    steps = turned(0.22, lambda action, wheel: 0 * wheel)
+    ends = (steps.action == 1) & (steps.observation[:, 1] < 0.5)
+    assert not turns(steps._replace(terminated=ends)), "after an end there is no step of the same episode"
+    late = turned(0.22, tooth)
+    assert not turns(late._replace(truncated=np.ones_like(late.truncated)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_end_that_pays_is_no_turn(seed: int) -> None:
+    """Before an end all other actions were taken, so what the end pays comes with less of it in the steps before."""
+    random = np.random.default_rng(seed)
+    place, action = np.cumsum(random.normal(size=COUNT + 1))[:, None], random.integers(3, size=COUNT)
+    ends = (action == 2) & (random.random(COUNT) < 0.3)
+    reward = np.where(action == 0, 3.0, np.where(ends, 33.0, 0.0))
+    assert not turns(Steps(place[:-1], action, reward, ends, np.zeros(COUNT, bool), place[1:]))
 
 
 class Offers(gymnasium.Env[Any, Any]):

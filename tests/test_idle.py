@@ -148,3 +148,74 @@ def test_a_note_names_what_is_left_out_and_how_to_keep_it() -> None:
     assert idle.endswith(
         "keep what is a goal whose reward the random policy did not see (--env.left_out '[10]' keeps them)."
     )
+
+
+class Catch(gymnasium.Env[Any, Any]):
+    """A ball falls through 5 rows of 7 cells beside a battery that drains; the lowest row shows the paddle, too."""
+
+    observation_space: Any = spaces.Box(0, 1, (36,), np.float32)
+    action_space: Any = spaces.Discrete(3)
+
+    def __init__(self, decides: bool) -> None:
+        self.decides = decides
+
+    def shown(self) -> np.ndarray:
+        cells = np.zeros((5, 7), np.float32)
+        cells[self.row, self.column], cells[4, self.paddle] = 1.0, 0.5
+        return np.append(cells, self.battery).astype(np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.row, self.column, self.paddle = 0, int(self.np_random.integers(7)), 3
+        self.battery = self.np_random.uniform(0.3, 1)
+        return self.shown(), {}
+
+    def step(self, action: int) -> Any:
+        self.paddle, self.row = int(np.clip(self.paddle + action - 1, 0, 6)), self.row + 1
+        self.battery *= 0.97
+        caught = self.paddle == self.column and not (self.decides and self.battery < 0.5)
+        return self.shown(), float(caught and self.row == 4), self.row == 4, False, {}
+
+
+@pytest.mark.parametrize("decides", [False, True])
+def test_of_many_numbers_those_without_which_observations_repeat_are_judged(decides: bool) -> None:
+    """A battery beside a small image: without it each image is a state, and a table learns what a network did not."""
+    found = chosen(ut.FromGymnasium(lambda: Catch(decides)))
+    assert found.builder.left_out == (None if decides else (35,))
+    assert found.builder.features == ("auto" if decides else "hashed")
+
+
+class Field(gymnasium.Env[Any, Any]):
+    """A place in 7 x 7 cells, and beside it two numbers of a goal that is drawn anew in each episode."""
+
+    observation_space: Any = spaces.Box(0, 7, (51,), np.float32)
+    action_space: Any = spaces.Discrete(4)
+
+    def shown(self) -> np.ndarray:
+        return np.append(np.eye(49)[self.place[0] * 7 + self.place[1]], self.goal).astype(np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.goal = self.np_random.integers(0, 7, 2), self.np_random.uniform(0, 6, 2)
+        return self.shown(), {}
+
+    def step(self, action: int) -> Any:
+        self.place = np.clip(self.place + ((-1, 0), (1, 0), (0, -1), (0, 1))[action], 0, 6)
+        reached = bool(np.abs(self.place - self.goal).max() < 0.7)
+        return self.shown(), float(reached), reached, False, {}
+
+
+def test_a_goal_beside_many_numbers_is_kept() -> None:
+    """Among so many contexts a goal that a random policy seldom reaches looks idle, so constants are not judged."""
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Field(), 40)))
+    assert found.builder.left_out is None and found.builder.features == "auto"
+
+
+def test_more_numbers_than_steps_are_not_judged() -> None:
+    """A regression on as many numbers leaves nothing of what is paid, and each would look idle."""
+    steps = Steps(*(each[:1_200] for each in walked()))
+    assert idle_numbers(steps, judged=np.array([1])).tolist() == [1]
+    assert idle_numbers(steps, judged=np.zeros(0, np.int64)).size == 0
+    many = np.hstack([steps.observation, np.random.default_rng(0).normal(size=(1_200, 1_180))])
+    wide = steps._replace(observation=many, next_observation=np.roll(many, -1, axis=0))
+    assert idle_numbers(wide, judged=np.array([1])).size == 0

@@ -13,10 +13,12 @@ import scipy.stats
 
 import uppertail as ut
 from uppertail.contrib.draws import VariationalNetwork
+from uppertail.defaults import Entry, Plan
 from uppertail.encodings.base import OneHot, Scalar
+from uppertail.learners.gradient_descent import ONE_HOT_STEPS
 from uppertail.networks.base import Network
 from uppertail.networks.ensemble import EnsembleNetwork
-from uppertail.training.method import Method
+from uppertail.training.method import Method, optimizer_of
 from uppertail.training.run import Run
 
 STATES, ACTIONS, OUTPUTS = 4, 2, 3
@@ -234,6 +236,41 @@ def test_a_run_learns_and_leaves_what_is_fixed_alone(name: str) -> None:
     learned = "mean" if name == "Variational" else "learned"
     for now, was in zip(*(jax.tree.leaves(getattr(each, learned)) for each in (after, before)), strict=True):
         assert (now != was).any() and np.isfinite(now).all()
+
+
+@pytest.mark.parametrize("network", [None, *BUILDERS.values()], ids=["none", *BUILDERS])
+def test_networks_learn_states_by_the_same_settings(network: Any) -> None:
+    """Those with members kept slower ones when counts got theirs (decision 29): no seed solved the Chain of 100."""
+    policy = ut.MemberThompson() if network else ut.UCB()
+    run = Run(ut.Chain(5), Method.of(policy=policy, network=network, learner=ut.GradientDescent()), ut.Settings())
+    found = {name: getattr(run.settings, name) for name in ONE_HOT_STEPS}
+    assert (run.settings.rollout_steps, found) == (4, ONE_HOT_STEPS)
+    run.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("builder", [ut.Ensemble(width=16, prior_scale=0.01, share=1.0), ut.Dropout()])
+def test_members_solve_the_chain_of_50(builder: Any) -> None:
+    settings = ut.Settings(seeds=2, seed=100, steps=8_192)
+    result = ut.train(ut.Chain(50), settings=settings, policy=ut.MemberThompson(within=2.0), network=builder)
+    assert result.record.greedy_returns == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("decay", [0, 50])
+def test_a_plan_of_before_keeps_its_step_size(decay: int) -> None:
+    """A constant step size is a setting of its own, and what a plan has is not chosen again."""
+    given = Method.of(network=BUILDERS["Ensemble"], policy=ut.MemberThompson())
+    run = Run(ut.Chain(5), given, ut.Settings(learning_rate_decay=decay))
+    assert optimizer_of(run.settings).decay == decay
+    assert (optimizer_of(run.settings).rate == run.settings.learning_rate) == (decay == 0)
+    entries = {**run.plan.entries, "learning_rate_decay": Entry(None, "default")}
+    again = Run(ut.Chain(5), given, ut.Settings(), before=Plan(entries))
+    assert again.settings.learning_rate_decay is None and again.settings.batch_size == 64
+    of_a_table = Run(ut.Chain(5), given, ut.Settings(), before=Plan({"learning_rate": Entry(None, "default")}))
+    assert of_a_table.settings.learning_rate_decay == 300
+    of_a_table.close()
+    run.close()
+    again.close()
 
 
 # What cannot be

@@ -25,9 +25,11 @@ PRINTED: dict[str, Any] = {
     "discount": 0.995,
     "on_policy": "fresh",
     "learning_rate": 5e-4,
+    "learning_rate_decay": 0,
     "adam_betas": (0.9, 0.999),
     "adam_epsilon": 1e-8,
     "batch_size": 32,
+    "rollout_steps": 16,
     "updates_per_rollout": 2,
 }
 """Minibatches of 32, Adam with its usual settings (Implementation Details)."""

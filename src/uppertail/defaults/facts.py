@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together
-from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace
+from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
-from uppertail.defaults.regression import without
+from uppertail.defaults.regression import MOST_JUDGED, without
 from uppertail.encodings import States
 from uppertail.environments import (
     WIDER,
@@ -27,7 +27,9 @@ from uppertail.environments import (
 )
 from uppertail.types import ReturnRange
 
+REPEATED = 0.4  # share of the distinct observations that must come again
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
+EVEN = 1e-3  # share of a step by which a counter may be rounded
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
 
 KnownRange = Callable[[float], ReturnRange | None]
@@ -88,6 +90,13 @@ class Facts:
         return clocks(self.steps, left_out)
 
     @property
+    def time(self) -> Int[np.ndarray, " numbers"]:
+        """The numbers that count steps, where a wrapper of the user's shows the time; none: no wrapper does."""
+        builder = self.builder
+        is_shown = isinstance(builder, GymnasiumBuilder) and not builder.compiles and builder.inspected.shows_time
+        return counters(self.steps) if is_shown else np.zeros(0, np.int64)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many values each of the integers has that make up a state; none: a state is not made of integers."""
         builder = self.builder
@@ -106,7 +115,8 @@ class Facts:
 
     def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether observations show when time runs out: by a number or, where they repeat, as a whole."""
-        return bool(clocks(self.steps_by_integer, left_out).size) or only_at_the_limit(self.steps, left_out)
+        shown = np.setdiff1d(self.time, left_out).size or clocks(self.steps_by_integer, left_out).size
+        return bool(shown) or only_at_the_limit(self.steps, left_out)
 
     @property
     def is_paid_at_the_limit(self) -> bool:
@@ -125,8 +135,12 @@ class Facts:
     @functools.cached_property
     def idle(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that change, or stay, by themselves and touch nothing else."""
-        noise = tuple(self.irrelevant.tolist())
-        found = functools.reduce(np.intersect1d, (idle_numbers(steps, noise) for steps in self.by_number))
+        noise, judged = tuple(self.irrelevant.tolist()), None
+        if np.shape(self.steps.observation)[1] - len(noise) > MOST_JUDGED:
+            judged = hiding_repeats(self.steps, noise)
+        found = functools.reduce(np.intersect1d, (idle_numbers(steps, noise, judged) for steps in self.by_number))
+        if judged is not None and len(found) < len(judged):
+            return found[:0]  # what is left would not repeat
         return self._telling_nothing(found)
 
     def _telling_nothing(self, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " left_out"]:
@@ -149,6 +163,10 @@ class Facts:
     def decides_anew(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether numbers that are drawn anew in each step decide between actions."""
         return any(decides_anew(steps, left_out) for steps in self.by_number)
+
+    def turns(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether what an action pays turns around within a few steps."""
+        return any(turns(steps, left_out) for steps in self.by_number)
 
     @property
     def by_number(self) -> list[Steps]:
@@ -196,6 +214,19 @@ def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
     return len(first & later) / max(len(first), 1)
 
 
+def hiding_repeats(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " found"]:
+    """The few numbers that do not repeat, if observations do without them; none: there are no such numbers.
+
+    They change in most steps: a constant of an episode may be a goal, which is hard to tell among many numbers.
+    """
+    here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
+    places = np.setdiff1d(np.flatnonzero(np.mean(here != after, axis=0) > 1 / 2), left_out)
+    found = np.array([place for place in places if repeating(here[:, place]) < REPEATED], np.int64)
+    if not 0 < len(found) <= MOST_JUDGED or repeating(without(here, (*left_out, *found.tolist()))) < REPEATED:
+        return found[:0]
+    return found
+
+
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     """How many pairs of observation and action came again, and how many of them led to different outcomes.
 
@@ -229,6 +260,16 @@ def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " nu
     early = np.mean(at_end & ~late[:, None], axis=0)
     found = at_end[late].all(axis=0) & ~strays.any(axis=0) & (early <= STANDS_STILL)
     return np.setdiff1d(np.flatnonzero(found), left_out)
+
+
+def counters(steps: Steps) -> Int[np.ndarray, " numbers"]:
+    """The places of numbers that begin alike in each episode and change by the same in each action but its last."""
+    here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
+    change = np.delete(after - here, steps.ends, axis=0)  # an end may cut an action short
+    if here.ndim != 2 or not len(change):
+        return np.zeros(0, np.int64)
+    is_even = np.ptp(change, axis=0) <= EVEN * np.abs(change[0])
+    return np.flatnonzero(is_even & (change[0] != 0) & (np.ptp(here[steps.begins], axis=0) == 0))
 
 
 def only_at_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:

@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 
 from uppertail.defaults.regression import (
     LEAST_FREE,
-    MOST_JUDGED,
     ROUNDING,
     SIGNIFICANT,
     effects,
@@ -86,7 +85,9 @@ def tail_of(number: Float[np.ndarray, " steps"]) -> Tail:
     return Tail(float(np.quantile(away, USUAL)), float(np.sqrt(np.mean(away**2))), float(away.max()))
 
 
-def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " left_out"]:
+def idle_numbers(
+    steps: Steps, left_out: tuple[int, ...] = (), judged: Int[np.ndarray, " judged"] | None = None
+) -> Int[np.ndarray, " left_out"]:
     """The places of numbers that nothing moves, and that move neither reward, nor termination, nor another number kept.
 
     Constants of an episode and slow noise are of this kind: they only predict themselves. So effects are judged on the
@@ -94,8 +95,11 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
     kept or paid. A goal has one, since it is paid by the distance to it.
 
     There are none if nothing could be seen: if reward and termination follow from the action alone, or vary in too few
-    episodes. Nor are there if all numbers would be left out.
+    episodes. Nor are there if all numbers would be left out. All are judged, or those that are given: then effects have
+    to be clearer, since so many other numbers are asked for them.
     """
+    if judged is not None and not judged.size:
+        return judged
     here, after = (without(each, left_out).astype(np.float64) for each in (steps.observation, steps.next_observation))
     spread = here.std(axis=0)
     spread[spread == 0] = 1.0
@@ -108,11 +112,15 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
     paid = np.hstack([left_of(np.hstack([reward, reward * ends]), acted), ended])
     paid = paid[:, paid.any(axis=0)]
     is_seen = paid.shape[1] > 0 and _varying(paid, begins).min() >= IDLE_EPISODES
-    if not is_seen or numbers.shape[1] > MOST_JUDGED:
+    if not is_seen or len(here) - numbers.shape[1] < LEAST_FREE:
         return np.zeros(0, np.int64)
+    clear = SIGNIFICANT if judged is None else math.sqrt(SIGNIFICANT**2 + 2 * math.log(numbers.shape[1]))
     one, acted = np.ones((len(here), 1)), actions - actions.mean(axis=0)
     kept = (_varying(numbers, begins) < IDLE_EPISODES) | [tail_of(number).is_heavy for number in here.T]
-    kept |= effects(acted, np.hstack([one, numbers]), left_of(change, np.hstack([one, numbers])), begins)
+    places = np.delete(np.arange(len(kept) + len(left_out)), left_out)
+    kept |= False if judged is None else ~np.isin(places, judged)
+    asked, known = np.flatnonzero(~kept), np.hstack([one, numbers])
+    kept[asked] = effects(acted, known, left_of(change[:, asked], known), begins, clear)
     fresh, contexts = kept, np.hstack([one, acted, numbers[:, kept]])
     while contexts.size:
         known = np.hstack([actions, numbers[:, kept]])
@@ -122,12 +130,12 @@ def idle_numbers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray
             own = numbers[:, [place]]
             causes, itself = np.hstack([own, own**2 - 1]), left_of(change[:, [place]], np.hstack([actions, own]))
             found[place] = (
-                effects(causes, contexts, left, begins).any()
-                or effects(causes, np.hstack([one, acted]), moved, begins).any()
-                or effects(numbers[:, fresh], one, itself, begins).any()
+                effects(causes, contexts, left, begins, clear).any()
+                or effects(causes, np.hstack([one, acted]), moved, begins, clear).any()
+                or effects(numbers[:, fresh], one, itself, begins, clear).any()
             )
         kept, fresh, contexts = kept | found, found, numbers[:, found]
-    return np.delete(np.arange(len(kept) + len(left_out)), left_out)[~kept & kept.any()]
+    return places[~kept & kept.any()]
 
 
 def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " telling"]:

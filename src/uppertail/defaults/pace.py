@@ -14,7 +14,7 @@ OFTEN = 5  # times, at least, that an action followed another one
 MOVED, LONGEST = 0.95, 4  # standard deviations by which an action may change what it controls; its longest, in steps
 STOPPED = 0.3  # the same, at most, where what it controls stops at once: places between are then never reached
 STAYS = 0.1  # share of its variance, at most, that the step before tells of a number that is drawn anew
-CLEAR = 5.0  # standard errors of what such a number decides
+CLEAR = 5.0  # standard errors of what such a number decides, and of what an action pays
 FORESEEN = 200  # steps, at most, over which the effect of an action is followed
 CONSTANT = 1e-9  # share of the largest variance below which numbers do not vary in a direction
 
@@ -113,6 +113,28 @@ def decides_anew(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
         return any(np.any((term.T @ left) ** 2 > CLEAR**2 * (term**2).T @ left**2) for term in terms)
 
     return any(map(decides, fresh.tolist()))
+
+
+def turns(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether what an action pays more than others, or that it ends an episode, turns around before `LONGEST` steps.
+
+    Where all are allowed, a random policy draws each action by itself, so the mean of (indicator of an action less its
+    share) x reward is what the action pays, and the mean of the product with the same of a later step is above 0 where
+    both are of one sign. It turns around if one of these means is clearly below 0. Linear regression on the numbers
+    takes from the reward what no action changes. What is paid at an end does not count, since no step follows it.
+    """
+    numbers, _ = standardized(steps, left_out)
+    actions = np.asarray(steps.action)[:, None] == np.unique(steps.action)
+    inputs = np.column_stack([np.ones(len(numbers)), numbers])
+    left = left_of(np.column_stack([steps.reward, steps.terminated]).astype(np.float64), inputs)
+    left[:, 0] *= ~np.asarray(steps.terminated)
+    pays = ((actions - actions.mean(axis=0))[:, :, None] * left[:, None]).reshape(len(left), -1)
+    episode = np.searchsorted(steps.begins, np.arange(len(pays)), side="right")
+    for later in range(1, LONGEST):
+        both = (pays[later:] * pays[:-later])[episode[later:] == episode[:-later]]
+        if np.any(both.sum(axis=0) < -CLEAR * np.sqrt(np.sum(both**2, axis=0))):
+            return True
+    return False
 
 
 def has_step_back(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:

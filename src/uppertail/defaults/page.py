@@ -51,7 +51,8 @@ LEARNERS = """
 ## What belongs to a learner
 
 Settings that are null get these values, by the kind of observations. A learner of your own has its own
-(`LearnerBuilder.rollout_steps`, `usual`). Those of networks on vectors were chosen in decisions
+(`LearnerBuilder.rollout_steps`, `usual`). Those of networks on states were chosen in decision
+[29](decisions/0029-evidence-apart-from-the-regressor.md), those on vectors in decisions
 [29](decisions/0029-evidence-apart-from-the-regressor.md), [32](decisions/0032-a-network-for-vectors.md) and
 [49](decisions/0049-a-short-mean-acts.md), those on images in [23](decisions/0023-images-a-copy-bootstraps.md) and
 [25](decisions/0025-images-start-narrower-with-biases.md).

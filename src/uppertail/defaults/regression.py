@@ -24,16 +24,17 @@ def effects(
     contexts: Float[np.ndarray, "steps contexts"],
     left: Float[np.ndarray, "steps goals"],
     begins: Int[np.ndarray, " episodes"],
+    clear: float = SIGNIFICANT,
 ) -> Bool[np.ndarray, " goals"]:
     """Whether any cause, in any context, has an effect on what is left of each goal.
 
-    It has one if the sum of cause x context x goal is beyond `SIGNIFICANT` standard errors. Steps of an episode are no
+    It has one if the sum of cause x context x goal is beyond `clear` standard errors. Steps of an episode are no
     independent draws, so the error is taken from the sums of whole episodes.
     """
     found = np.zeros(left.shape[1], bool)
     for cause, context in itertools.product(causes.T, contexts.T):
         sums = np.add.reduceat((cause * context)[:, None] * left, begins)
-        found |= sums.sum(axis=0) ** 2 > SIGNIFICANT**2 * (sums**2).sum(axis=0)
+        found |= sums.sum(axis=0) ** 2 > clear**2 * (sums**2).sum(axis=0)
     return found
 
 

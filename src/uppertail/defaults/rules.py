@@ -7,7 +7,7 @@ import numpy as np
 
 from uppertail.defaults import left_out, pace
 from uppertail.defaults.draft import Choice, Draft
-from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, STANDS_STILL, Facts
+from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, REPEATED, STANDS_STILL, Facts
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
@@ -21,7 +21,6 @@ from uppertail.learners import LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
 
-REPEATED = 0.4  # share of the distinct observations that must come again
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 SHOWN = 8  # numbers that a note names
 DISCOUNT = 0.995  # per step
@@ -118,7 +117,7 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         "the random policy did not see"
     )
     noise = tuple(facts.irrelevant.tolist())
-    kept = facts.clocks() if facts.is_paid_at_the_limit else ()
+    kept = [*facts.time, *(facts.clocks() if facts.is_paid_at_the_limit else ())]
     idle = () if facts.repeating(noise) >= REPEATED else tuple(np.setdiff1d(facts.idle, kept).tolist())
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
@@ -187,6 +186,8 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
     if facts.decides_anew(draft.left_out):
         return Choice(1, "numbers that are drawn anew in each step decide what an action does", True)
     usual, steps = facts.pace(draft.left_out)
+    if steps > 1 and facts.turns(draft.left_out):
+        return Choice(1, f"what an action pays turns around within {LONGEST} steps", True)
     if steps == 1 < usual:
         why = "each move can be undone by another action, and several steps would pass places by"
         return Choice(steps, why, True, SINGLE.format(usual))
@@ -322,13 +323,14 @@ RULES = (
         "numbers stay numbers, what each moves: the reward, the end, and the change of others",
         "numbers whose weights are no larger than chance makes them; constants of an episode and slow noise, which "
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
-        "since a goal would look the same; a clock stays, too, where the time limit is paid, a number that is rarely "
-        "far beyond its usual size, and one whose value, square or product with another number tells more than with "
-        "the number's values of other episodes",
-        f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers; usual: within "
-        f"{USUAL:g} of the steps, far: a root mean square of {TAIL:g} times as much; more: {left_out.CLEAR:g} standard "
-        f"deviations of {left_out.SHUFFLES} orders of episodes, or of {left_out.PIECES} pieces of fewer than "
-        f"{left_out.FEW} episodes; {left_out.WORK:g} multiplications have to be enough to tell, else all stay",
+        "since a goal would look the same; a clock stays, too, where the time limit is paid or TimeAwareObservation "
+        "shows it, a number that is rarely far beyond its usual size, and one whose value, square or product with "
+        "another number tells more than with the number's values of other episodes",
+        f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers or, of more, "
+        f"those without which observations repeat; usual: within {USUAL:g} of the steps, far: a root mean square of "
+        f"{TAIL:g} times as much; more: {left_out.CLEAR:g} standard deviations of {left_out.SHUFFLES} orders of "
+        f"episodes, or of {left_out.PIECES} pieces of fewer than {left_out.FEW} episodes; {left_out.WORK:g} "
+        "multiplications have to be enough to tell, else all stay",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
         "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
@@ -352,7 +354,8 @@ RULES = (
         "number after these steps, or integer that makes up a state, without what is left out",
         "`true`, a truncated episode is learned as one that terminated, where these were paid "
         "beyond all others by more than the others differ, or where a number has one value after each of them, and "
-        "nowhere else but in a few steps before, or where states after them come twice in the mean, and nowhere else; "
+        "nowhere else but in a few steps before, or where states after them come twice in the mean, and nowhere else, "
+        "or where TimeAwareObservation shows the time; "
         "else `null`: learning looks beyond the limit",
         f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short; a rounded clock "
         f"stands still in {STANDS_STILL:g} of the steps",
@@ -394,9 +397,11 @@ RULES = (
         "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
         "taken again; also where another action undoes each that moves anything, so that nothing is carried on, if so "
         f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
-        "decide what an action pays, ends or changes",
+        "decide what an action pays, ends or changes, or where what an action pays, or ends, turns around in fewer "
+        f"than {LONGEST} steps",
         f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone; "
-        f"drawn anew: the step before tells {STAYS:g} of the variance at most; decide: {pace.CLEAR:g} standard errors",
+        f"drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn around: {pace.CLEAR:g} "
+        "standard errors",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
         "[48](decisions/0048-what-stops-at-once.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "

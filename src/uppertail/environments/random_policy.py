@@ -79,6 +79,12 @@ class Steps(NamedTuple):
         """The returns of whole episodes, not discounted."""
         return np.array([rewards.sum() for rewards in self.episodes[:-1]])
 
+    @property
+    def going_on(self) -> float:
+        """The mean reward of actions that did not terminate; 0: all did."""
+        goes_on = ~np.asarray(self.terminated)
+        return float(np.asarray(self.reward)[goes_on].mean()) if goes_on.any() else 0.0
+
 
 def random_steps(builder: EnvironmentBuilder, observed: bool = False, say: Say = warnings.warn) -> Steps:
     """Steps in an environment, the same for every run, enough to measure returns by; compiled ones always 5,000.

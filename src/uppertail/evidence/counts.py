@@ -34,20 +34,6 @@ class CountedEvidence(Evidence):
         return dataclasses.replace(self, encoder=encoder, visits=visits)
 
 
-STEPS = {
-    "network": PerAction(normalization="layer"),
-    "rollout_steps": 4,
-    "updates_per_rollout": 2,
-    "batch_size": 64,
-    "learning_rate": 5e-3,
-    "learning_rate_decay": 300,
-    "adam_betas": (0.0, 0.99),
-    "adam_epsilon": 1e-6,
-}
-"""A network that learns a state within a few updates (docs/decisions/0029): with normalized units, a step of Adam turns
-the weights of a state by some percent."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Counts(EvidenceBuilder):
     """u(s, a) = lambda / (lambda + n(s, a)) by visits, as in a table: for one-hot states.
@@ -70,7 +56,7 @@ class Counts(EvidenceBuilder):
             raise InputError(f"prior_count is {self.prior_count}: use a finite number above 0, for example 0.01.")
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:
-        return STEPS
+        return {"network": PerAction(normalization="layer")}  # a step of Adam turns weights of a state by some percent
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> CountedEvidence:
         if not encoding.is_one_hot:

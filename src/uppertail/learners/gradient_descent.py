@@ -28,6 +28,18 @@ STEPS = {
 }
 """The settings of gradient descent that are open until a run begins, with their defaults."""
 
+ONE_HOT_STEPS = {
+    **STEPS,
+    "updates_per_rollout": 2,
+    "batch_size": 64,
+    "learning_rate": 5e-3,
+    "learning_rate_decay": 300,
+    "adam_betas": (0.0, 0.99),
+    "adam_epsilon": 1e-6,
+}
+"""The same for one-hot states, each of which is learned within a few updates, one rollout of 4 steps after another
+(docs/decisions/0029)."""
+
 IMAGE_STEPS = {
     **STEPS,
     "updates_per_rollout": 1,
@@ -53,11 +65,13 @@ class GradientDescent(LearnerBuilder):
     uses_gradients: ClassVar[bool] = True
 
     def rollout_steps(self, encoding: Encoding) -> int:
-        return 16 if encoding.image_shape is None else 4
+        return 4 if encoding.image_shape or encoding.is_one_hot else 16
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:
-        steps, target = (STEPS, Online()) if encoding.image_shape is None else (IMAGE_STEPS, Periodic(every=250))
-        return {"network": PerAction(), "replay": Uniform(), "target": target, **steps}
+        parts = {"network": PerAction(), "replay": Uniform()}
+        if encoding.image_shape:
+            return {**parts, "target": Periodic(every=250), **IMAGE_STEPS}
+        return {**parts, "target": Online(), **(ONE_HOT_STEPS if encoding.is_one_hot else STEPS)}
 
     def evidence(self, network: NetworkBuilder | None, encoding: Encoding) -> EvidenceBuilder:
         if network and network.members:

@@ -22,6 +22,7 @@ STEPS = {
     "batch_size": 256,
     "replay_size": 10_000,
     "learning_rate": 5e-4,
+    "learning_rate_decay": 0,
     "adam_betas": (0.9, 0.999),
     "adam_epsilon": 1e-8,
 }

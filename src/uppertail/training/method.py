@@ -126,6 +126,8 @@ def resolved(
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
         if evidence and evidence.by_row:
             ours["updates_per_rollout"] *= max(settings.rollout_steps or 1, 1)  # so many for each action
+        if plan is not None and plan.get("learning_rate") is not None:
+            ours.pop("learning_rate_decay", None)  # without one its step size was constant
         steps = {name: each for name, each in ours.items() if name not in filled and getattr(settings, name) is None}
         filled["network"] = learner.network(filled["network"], encoding)
         if filled["network"].members and evidence and not isinstance(evidence, NoEvidence):
@@ -197,7 +199,7 @@ class Adam:
         """The step size, or its course over the updates of a run."""
         if self.learning_rate_end is None:
             decay = self.decay
-            return self.learning_rate if decay is None else lambda n: self.learning_rate / jnp.sqrt(1.0 + n / decay)
+            return self.learning_rate if not decay else lambda n: self.learning_rate / jnp.sqrt(1.0 + n / decay)
         return optax.linear_schedule(self.learning_rate, self.learning_rate_end, self.updates)
 
     def init(self, params: PyTree) -> optax.OptState:

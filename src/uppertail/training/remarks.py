@@ -1,6 +1,7 @@
 """Sentences for the user at the end of a run: what went wrong, as far as it shows, and what to do."""
 
 import math
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,11 @@ from uppertail.training.run import GREEDY_EPISODES, Run
 from uppertail.types import ReturnRange
 
 GIVEN_UP = 50  # later episodes, at least, in all of which a return that was seen before has to be missed
+FAR = (
+    "it may seek what no episode comes to in time: try a longer time limit (--env.max_episode_steps), or a smaller "
+    "--discount"
+)
+LATE = "what comes late may count too little, since greedy episodes end sooner: try a --discount nearer to 1"
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
 
 
@@ -27,6 +33,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     record = result.record
     greedy = dict(zip(result.seeds, record.greedy_returns, strict=True))
     returns = dict(zip(result.seeds, (each.returns for each in record.episodes), strict=True))
+    looks_past = past_the_limit(run, result.seeds)
     played, keeps_best = run.greedy and run.greedy.returns, run.settings.evaluate_every is not None
     found = (
         result.networks.remark(),
@@ -35,8 +42,9 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         beyond_what_was_given(run),
         endless(run) or not_ended(run.builder, result.seeds, run.greedy),
         met_chance(run),
-        given_up(returns, greedy, run.has_chance),
-        less_than_random(greedy, run.random_returns, run.looks_far is not None)
+        None if looks_past else given_up(returns, greedy, run.has_chance, ends_sooner(run, result)),
+        looks_past
+        or less_than_random(greedy, run.random_returns, run.looks_far is not None)
         or less_than_trained(played, returns, run.returns, keeps_best)
         or no_more_than_random(run.greedy, result.seeds, run.random_returns, run.builder),
         unsettled(run, result.networks),
@@ -99,12 +107,87 @@ def met_chance(run: Run) -> str | None:
     )
 
 
+def past_the_limit(run: Run, seeds: Sequence[int]) -> str | None:
+    """The sentence of `no_limit_seen`, where a time limit is known and learning looks beyond it."""
+    builder, random, discount = run.builder, run.random_returns, run.settings.discount_per_step
+    if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
+        return None
+    limit = builder.inspected.time_limit
+    if run.greedy is None or random is None or not len(random) or limit is None:
+        return None
+    played = run.greedy._replace(lengths=builder.steps_of(run.greedy.lengths))
+    return no_limit_seen(played, seeds, random, run.random_lasts, run.going_on, limit, discount)
+
+
+def no_limit_seen(
+    played: Played,
+    seeds: Sequence[int],
+    random: Float[np.ndarray, " episodes"],
+    lasts: float,
+    going_on: float,
+    limit: int,
+    discount: float,
+) -> str | None:
+    """A sentence if greedy episodes end too soon, or not at all, since to learning it has no end to go on.
+
+    They end too soon if they earn less than what going on would, at the mean reward of a random policy, until the
+    limit, and more than that would without a limit. They go on for too long if a random policy earns more in half the
+    time, and they themselves would earn more than that without a limit.
+
+    Args:
+        played: greedy episodes; their lengths are steps.
+        seeds: theirs.
+        random: returns of a random policy.
+        lasts: the mean length of its episodes, in steps.
+        going_on: its mean reward in steps that did not terminate.
+        limit: of an episode, in steps.
+        discount: per step.
+    """
+    if discount >= 1 or (1 - discount) * limit >= 1:  # it does not look beyond
+        return None
+    ahead, mean = 1 / (1 - discount), float(random.mean())
+    shorter = f"{1 - 1 / limit:.{max(3, len(str(limit)))}g}"
+    error = float(random.std()) / math.sqrt(len(random))
+    for seed, returns, lengths in zip(seeds, played.returns, played.lengths, strict=True):
+        earned = float(returns.mean())
+        least = earned + WORSE * abs(earned)
+        if 2 * lengths.mean() < limit and going_on * ahead < earned and least < going_on * limit:
+            does, far = f"ends at step {lengths.mean():.3g}", going_on * ahead
+            better = f"going on until then, where it can, costs about {-going_on * limit:.4g}"
+        elif lengths.min() >= limit >= 2 * lasts and least < mean - SIGNIFICANT * error < earned * ahead / limit:
+            does, far = "goes on until then", earned * ahead / limit
+            better = f"a random one, which ends sooner, earned {mean:.4g}"
+        else:
+            continue
+        return (
+            f"Learning looks beyond the time limit of {limit:,} steps, where going on would come to {far:.4g}: the "
+            f"greedy policy of seed {seed} {does} and returns {earned:.4g}, but {better}. Show the time that is left "
+            f"(--env.wrappers '[TimeAwareObservation]'), or look less far (--discount {shorter})."
+        )
+    return None
+
+
+def ends_sooner(run: Run, result: TrainingResult) -> dict[int, bool]:
+    """Whether greedy episodes of each seed are shorter than its best one of training."""
+    if run.greedy is None:
+        return {}
+    lengths = run.builder.steps_of(run.greedy.lengths).mean(axis=1)
+    return {
+        seed: bool(len(each.returns) and each.lengths[each.returns.argmax()] > greedy)
+        for seed, each, greedy in zip(result.seeds, result.record.episodes, lengths, strict=True)
+    }
+
+
 def given_up(
-    returns: Mapping[int, Float[np.ndarray, " episodes"]], greedy: Mapping[int, float], has_chance: bool
+    returns: Mapping[int, Float[np.ndarray, " episodes"]],
+    greedy: Mapping[int, float],
+    has_chance: bool,
+    sooner: Mapping[int, bool] = types.MappingProxyType({}),
 ) -> str | None:
     """A sentence if a seed once earned what neither its later episodes nor its greedy policy came near to.
 
-    Where there is chance, that may have been luck: it was, if later episodes return more in the mean.
+    Where there is chance, that may have been luck: it was, if later episodes return more in the mean. The remedy is
+    another where greedy episodes end `sooner` than the one that earned it.
     """
     for seed, each in returns.items():
         early, later = each[: len(each) // 2], each[len(each) // 2 :]
@@ -114,8 +197,7 @@ def given_up(
             return (
                 f"Episode {each.argmax() + 1:,} of seed {seed} returned {each.max():.4g}, but none of its "
                 f"last {len(later):,} came near, nor does its greedy policy ({greedy[seed]:.4g}). Unless that was "
-                "luck, it may seek what no episode comes to in time: try a longer time limit "
-                "(--env.max_episode_steps), or a smaller --discount."
+                f"luck, {LATE if sooner.get(seed) else FAR}."
             )
     return None
 

@@ -19,7 +19,6 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
             "evaluate_every",
             "rollout_steps",
             "updates_per_rollout",
-            "learning_rate_decay",
         )
     ),
     *(
@@ -29,7 +28,10 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("seeds", lambda value: value <= 2**16, f"use {2**16} at most"),  # more would fill any memory before a run begins
     ("seed", lambda value: value >= 0, "use 0 or more"),
     ("discount", lambda value: value is None or 0 <= value <= 1, "use a number in [0, 1]; the paper uses 0.995"),
-    ("learning_rate_end", lambda value: value is None or value >= 0, "use 0 or more"),
+    *(
+        (name, lambda value: value is None or value >= 0, "use 0 or more")
+        for name in ("learning_rate_end", "learning_rate_decay")
+    ),
     (
         "adam_betas",
         lambda value: value is None or 0 <= min(value) <= max(value) < 1,
@@ -83,25 +85,25 @@ class Settings(metaclass=OfSettings):
         discount: discount per environment step, in [0, 1]; null: 0.995, or down to 0.99 where numbers stay numbers and
             actions make a difference sooner than in four steps (docs/defaults.md).
         learning_rate: step size of Adam, above 0; null: 5e-4 for Imitation, 3e-4 for images without PixelCounts, 5e-3
-            for one-hot states beside Counts, 1e-3 else.
+            for one-hot states, 1e-3 else.
         learning_rate_end: step size at the end of `steps`, to which it decays linearly; null: it is constant.
         learning_rate_decay: without learning_rate_end, the step size falls as 1 / sqrt(1 + updates / this), so that a
-            run keeps what it has solved; null: 300 for one-hot states beside Counts, else it is constant.
+            run keeps what it has solved; 0: it is constant; null: 300 for one-hot states, else 0.
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
             rate of 0 a weight stops moving once its data have left the batch (docs/decisions/0011). null: 0.9 and 0.999
-            for images and Imitation, 0 and 0.9 else.
+            for images and Imitation, 0 and 0.99 for one-hot states, 0 and 0.9 else.
         adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
             proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images and Imitation,
-            1e-4 else.
-        batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 beside
-            Counts and PixelCounts, 128 beside KernelCounts, or 256 for Imitation.
+            1e-6 for one-hot states, 1e-4 else.
+        batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 for one-hot
+            states and beside PixelCounts, 128 beside KernelCounts, or 256 for Imitation.
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.
         rollout_steps: actions between updates, taken with a fixed policy; null: 4 for tables, images and
-            one-hot states beside Counts, 128 for Imitation, 1 beside KernelCounts, 16 else.
+            one-hot states, 128 for Imitation, 1 beside KernelCounts, 16 else.
         updates_per_rollout: updates after each rollout; null: 10 for Imitation, 8 for each action beside KernelCounts
-            and PixelCounts (fewer if images are larger than 24 x 24), 1 for other images, 2 for one-hot states beside
-            Counts, 4 else.
+            and PixelCounts (fewer if images are larger than 24 x 24), 1 for other images, 2 for one-hot states, 4
+            else.
         on_policy: which data keep the next action that was taken: fresh (the paper's), all or none; the others have
             theirs chosen by the policy when they are learned from.
         replay_start: transitions stored before replay is used; until then all data are fresh. The released code: 5,000.

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import gymnasium
 from gymnasium.vector import VectorEnv
-from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers import TimeAwareObservation, TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
 from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked, WithFirst, WithOptions
@@ -38,6 +38,11 @@ def time_limit(env: Made) -> int | None:
         return None if env.spec is None else env.spec.max_episode_steps
     limits = [wrapper._max_episode_steps for wrapper in wrappers_of(env) if isinstance(wrapper, TimeLimit)]
     return min(limits, default=None)
+
+
+def shows_time(env: Made) -> bool:
+    """Whether one of its wrappers shows how many steps of an episode are gone."""
+    return not isinstance(env, VectorEnv) and any(isinstance(each, TimeAwareObservation) for each in wrappers_of(env))
 
 
 def missing(module: str) -> str:
