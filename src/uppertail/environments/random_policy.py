@@ -48,6 +48,20 @@ Walker = tuple[PyTree, Array, ActionMask]
 """State of an episode in progress, what it shows, and which actions are allowed."""
 
 
+class RandomPlay(NamedTuple):
+    """What a random policy earned in whole episodes.
+
+    Attributes:
+        returns: not discounted.
+        length: the mean of an episode, in steps.
+        going_on: the mean reward of a step in actions that did not terminate; 0: all did.
+    """
+
+    returns: Float[np.ndarray, " episodes"]
+    length: float
+    going_on: float
+
+
 class Steps(NamedTuple):
     """Steps of a random policy, episode after episode; the last one may be incomplete."""
 
@@ -79,11 +93,11 @@ class Steps(NamedTuple):
         """The returns of whole episodes, not discounted."""
         return np.array([rewards.sum() for rewards in self.episodes[:-1]])
 
-    @property
-    def going_on(self) -> float:
-        """The mean reward of actions that did not terminate; 0: all did."""
+    def played(self, repeats: int) -> RandomPlay:
+        """What they earned, where each action lasts so many steps."""
         goes_on = ~np.asarray(self.terminated)
-        return float(np.asarray(self.reward)[goes_on].mean()) if goes_on.any() else 0.0
+        paid = float(np.asarray(self.reward)[goes_on].mean()) if goes_on.any() else 0.0
+        return RandomPlay(self.returns, len(self.reward) * repeats / len(self.begins), paid / repeats)
 
 
 def random_steps(builder: EnvironmentBuilder, observed: bool = False, say: Say = warnings.warn) -> Steps:
