@@ -16,7 +16,7 @@ import uppertail as ut
 from choosing import chosen
 from uppertail.cli import main
 from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit
-from uppertail.environments.random_policy import Steps
+from uppertail.environments.random_policy import RandomPlay, Steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.driver import Played
 from uppertail.training.loop import StepRecord
@@ -322,7 +322,8 @@ def test_a_limit_that_learning_looks_beyond_is_named(
 ) -> None:
     """A random policy earns 5.2 in the mean. Going on costs 20 without a limit of 30 steps, and 3 with it."""
     played = Played(np.full((1, 4), earned), np.full((1, 4), steps))
-    said = no_limit_seen(played, [7], np.array([5.0, 5.4] * 200), 3.0, going_on, limit=30, discount=0.995)
+    random = RandomPlay(np.array([5.0, 5.4] * 200), 3.0, going_on)
+    said = no_limit_seen(played, [7], random, limit=30, discount=0.995)
     assert said is None if words is None else words in str(said)
     assert said is None or ("TimeAwareObservation" in said and "--discount 0.967" in said)
 
@@ -330,17 +331,18 @@ def test_a_limit_that_learning_looks_beyond_is_named(
 def test_no_limit_is_named_that_the_discount_does_not_look_beyond() -> None:
     """By 0.9, ten steps of CartPole count, and what its greedy policy returns is more: that says nothing of a limit."""
     played = Played(np.full((1, 4), 47.6), np.full((1, 4), 48))
+    random = RandomPlay(np.full(9, 20.0), 20.0, 1.0)
     for discount in (0.9, 0.998, 1.0):
-        assert no_limit_seen(played, [7], np.full(9, 20.0), 20.0, 1.0, limit=500, discount=discount) is None
+        assert no_limit_seen(played, [7], random, limit=500, discount=discount) is None
 
 
 def test_a_random_policy_that_goes_on_as_long_says_nothing_of_a_limit() -> None:
     """A run that is too short earns less than a random one does in as many steps; far limits keep their digits."""
-    played, random = Played(np.full((1, 4), 60.0), np.full((1, 4), 100)), np.array([90.0, 92.0] * 100)
-    assert no_limit_seen(played, [0], random, 100.0, 0.91, limit=100, discount=0.995) is None
-    assert no_limit_seen(played, [0], random, 10.0, 0.91, limit=100, discount=0.995)
-    late = Played(np.full((1, 4), 3.0), np.full((1, 4), 3000))
-    assert "--discount 0.9997)" in str(no_limit_seen(late, [0], np.full(9, 5.0), 10.0, 0.0, 3000, discount=0.9999))
+    played, random = Played(np.full((1, 4), 60.0), np.full((1, 4), 100)), RandomPlay(np.array([90.0, 92.0]), 100, 0.91)
+    assert no_limit_seen(played, [0], random, limit=100, discount=0.995) is None
+    assert no_limit_seen(played, [0], random._replace(length=10.0), limit=100, discount=0.995)
+    late, random = Played(np.full((1, 4), 3.0), np.full((1, 4), 3000)), RandomPlay(np.full(9, 5.0), 10.0, 0.0)
+    assert "--discount 0.9997)" in str(no_limit_seen(late, [0], random, limit=3000, discount=0.9999))
 
 
 class Waiting(gymnasium.Env[Any, Any]):
@@ -376,6 +378,16 @@ def test_the_time_that_a_wrapper_shows_is_kept_and_ends_episodes(form: dict[str,
     assert not plan.entries["env.left_out"].value
     without = Run(ut.FromGymnasium(limited_waiting), Method.of(), settings).plan
     assert without.entries["env.ends_at_limit"].value is None
+
+
+def test_the_time_is_seen_in_a_vector_of_environments_as_in_one() -> None:
+    make = lambda: gymnasium.wrappers.TimeAwareObservation(limited_waiting())  # noqa: E731
+    vector = ut.FromGymnasium(lambda: gymnasium.vector.SyncVectorEnv([make] * 2))
+    assert vector.inspected.shows_time and vector.inspected.time_limit == 30
+    plan = Run(vector, Method.of(), ut.Settings(seeds=1, steps=10, num_envs=2)).plan
+    assert plan.entries["env.ends_at_limit"].value is True
+    bare = ut.FromGymnasium(lambda: gymnasium.vector.SyncVectorEnv([Waiting] * 2)).inspected
+    assert not bare.shows_time and bare.time_limit is None
 
 
 @pytest.mark.slow

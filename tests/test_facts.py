@@ -211,6 +211,7 @@ def test_what_switches_is_not_repeated() -> None:
     assert pace(random_steps(builder, observed=True)).steps > 1
     plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
     assert plan.entries["env.action_repeat"].value == 1
+    assert plan.entries["discount"].value == 0.995, "and each step costs the usual delay"
     assert not any(has_switch(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
 
 

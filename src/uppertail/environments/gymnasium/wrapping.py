@@ -34,15 +34,21 @@ def wrappers_of(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any
 
 def time_limit(env: Made) -> int | None:
     """Steps after which its wrappers truncate an episode; None where there is no such limit."""
-    if isinstance(env, VectorEnv):
-        return None if env.spec is None else env.spec.max_episode_steps
-    limits = [wrapper._max_episode_steps for wrapper in wrappers_of(env) if isinstance(wrapper, TimeLimit)]
+    if isinstance(env, VectorEnv) and env.spec is not None:
+        return env.spec.max_episode_steps
+    limits = [wrapper._max_episode_steps for wrapper in _wrappers_in(env) if isinstance(wrapper, TimeLimit)]
     return min(limits, default=None)
 
 
 def shows_time(env: Made) -> bool:
     """Whether one of its wrappers shows how many steps of an episode are gone."""
-    return not isinstance(env, VectorEnv) and any(isinstance(each, TimeAwareObservation) for each in wrappers_of(env))
+    return any(isinstance(each, TimeAwareObservation) for each in _wrappers_in(env))
+
+
+def _wrappers_in(env: Made) -> list[gymnasium.Env[Any, Any]]:
+    """Its wrappers, or those of the first environment of a vector that holds its environments."""
+    ones = getattr(env.unwrapped, "envs", ())[:1] if isinstance(env, VectorEnv) else [env]
+    return [wrapper for one in ones for wrapper in wrappers_of(one)]
 
 
 def missing(module: str) -> str:
