@@ -353,6 +353,63 @@ def test_measuring_takes_only_what_is_allowed_and_repeats_as_long_as_it_is() -> 
         assert random_steps(builder, observed=True).reward.max() == 1.0
 
 
+class ByMethod(Line):
+    """The line, whose method says what is allowed; at the end of an episode it must not be asked."""
+
+    def info(self) -> dict[str, Any]:
+        return {}
+
+    def action_masks(self) -> list[bool]:
+        assert self.place < LENGTH - 1
+        return allowed_at(self.place)
+
+
+class InObservation(ByMethod):
+    """The same as a part of its observation."""
+
+    action_masks: Any = None
+    observation_space: Any = spaces.Dict({"place": Line.observation_space, "action_mask": spaces.MultiBinary(3)})
+
+    def shown(self) -> Any:
+        return {"place": self.place, "action_mask": np.array(allowed_at(self.place), np.int8)}
+
+
+class OfPairs(ByMethod):
+    """The same, where an action is a pair: what to do, and a number of which the second is never allowed."""
+
+    action_space: Any = spaces.MultiDiscrete([3, 2], start=[5, 0])
+
+    def step(self, action: Any) -> Any:
+        assert action[1] == 0
+        return super().step(action[0])
+
+    def action_masks(self) -> list[bool]:
+        return [*super().action_masks(), True, False]
+
+
+@pytest.mark.parametrize("env", [ByMethod, InObservation, OfPairs])
+def test_masks_are_read_in_the_forms_of_other_libraries(env: Any) -> None:
+    """An action that is not allowed would raise; ignoring masks, it does."""
+    host = ut.FromGymnasium(env).open(0, 1)
+    host.reset()
+    assert host.action_mask is not None and np.flatnonzero(host.action_mask[0]).tolist() == [0]
+    host.close()
+    result = ut.train(env, settings=dataclasses.replace(SMALL, seeds=1))
+    assert result.record.greedy_returns == [1.0]
+    with pytest.raises(InputError, match="AssertionError"):
+        ut.train(ut.FromGymnasium(env, action_masks=False), settings=SMALL)
+
+
+@pytest.mark.parametrize("limit", [None, 30])
+def test_what_an_info_allows_goes_before_other_forms(limit: int | None) -> None:
+    class Both(Line):
+        def action_masks(self) -> Any:
+            raise AssertionError
+
+    wrapped = lambda: Both() if limit is None else gymnasium.wrappers.TimeLimit(Both(), limit)  # noqa: E731
+    assert ut.train(wrapped, settings=dataclasses.replace(SMALL, seeds=1)).record.greedy_returns == [1.0]
+
+
 def vector_of(mode: AutoresetMode) -> Any:
     return SyncVectorEnv([Line, Line], autoreset_mode=mode)
 

@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeAwareObservation, TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
-from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked, WithFirst, WithOptions
+from uppertail.environments.gymnasium.adapter import Listed, Masked, Stack, Unmasked, WithFirst, WithOptions
 from uppertail.environments.packages import described
 from uppertail.errors import InputError, message_of
 
@@ -151,7 +151,7 @@ def make_wrapped(
     if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked
         actions = list_actions(made.action_space, levels)
         made = made if actions.own is None else Listed(made, actions)
-        made = made if masked else Unmasked(made)
+        made = Unmasked(made) if not masked else Masked(made) if Masked.fits(made) else made
     if stack == 1 or not isinstance(made, gymnasium.Env):
         return made
     return WithFirst(made) if stack == "first" else Stack(made, stack)
