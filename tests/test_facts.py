@@ -598,10 +598,13 @@ def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytes
 def test_a_slow_environment_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(10**6))
     monkeypatch.setattr("uppertail.environments.random_policy.time.monotonic", lambda: float(next(times)))
-    lines: list[str] = []
+    lines, looked = list[str](), list[str]()
     random_steps(ut.Gym("CartPole-v1"), say=lines.append)
-    assert lines[0] == (
-        "Before the run a random policy tries the environment: 6 steps in 6 s; it takes 20 episodes, or at least 5,000 "
-        "steps."
+    said = (
+        "Before the run a random policy tries the environment: 6 steps in 6 s; it ends after 20 episodes, or about "
+        "5,000 steps"
     )
+    assert lines[0] == f"{said}."
+    random_steps(ut.Gym("CartPole-v1"), observed=True, say=looked.append)
+    assert looked[0] == f"{said}, but not before 2,000."
     assert [int(line.split()[9]) for line in lines[:4]] == [6, 11, 21, 41]

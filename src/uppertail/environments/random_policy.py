@@ -179,7 +179,8 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
             patience(
                 lambda passed: (
                     f"Before the run a random policy tries the environment: {len(rows):,} steps in {passed:.0f} s; "
-                    f"it takes {MEASURED_EPISODES} episodes, or at least {MEASURED_STEPS:,} steps."
+                    f"it ends after {MEASURED_EPISODES} episodes, or about {MEASURED_STEPS:,} steps"
+                    f"{f', but not before {least:,}' if least else ''}."
                 )
             )
     finally:
