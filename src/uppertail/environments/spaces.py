@@ -280,8 +280,12 @@ def _apart(one: np.ndarray, other: np.ndarray) -> bool:
     if one.dtype.kind not in LARGE or one.shape != other.shape:
         return False
     large = np.abs(one.astype(np.float64)) >= LARGE[one.dtype.kind]
-    same = np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one == other
-    return bool((large & ~same).any())
+    return bool((large & differs(one, other)).any())
+
+
+def differs(one: np.ndarray, other: np.ndarray) -> Any:
+    """Where two arrays differ by more than errors of sums."""
+    return ~np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one != other
 
 
 def _large(seen: np.ndarray) -> list[int]:
