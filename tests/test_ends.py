@@ -28,8 +28,9 @@ from uppertail.training.remarks import (
     no_limit_seen,
     no_more_than_random,
     not_ended,
+    stands_still,
 )
-from uppertail.training.rollouts import Ends
+from uppertail.training.rollouts import Ends, play_episodes
 from uppertail.training.run import Run
 from uppertail.types import ReturnRange, Transition
 
@@ -414,6 +415,39 @@ def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None
     chosen = dataclasses.replace(cart, left_out=(1,), action_repeat=3)
     words = str(said(2.0, builder=chosen))
     assert "--env.left_out '[]' keeps it" in words and "each action lasts 3 steps (--env.action_repeat 1)" in words
+
+
+class Press(gymnasium.Env[Any, Any]):
+    """One of four buttons does something, another one in each place, and pays 1 there; the others do nothing."""
+
+    observation_space: Any = gymnasium.spaces.Box(0, 9, (2,), np.float32)
+    action_space: Any = gymnasium.spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place = 0
+        return self.seen(), {}
+
+    def seen(self) -> Any:
+        return np.array([self.place, 1.0], np.float32)
+
+    def step(self, action: int) -> Any:
+        moves = action == self.place % 4
+        self.place += moves
+        return self.seen(), float(moves), self.place == 9, False, {}
+
+
+def test_actions_that_change_nothing_are_counted_and_named() -> None:
+    """The first action moves once and is taken 29 times more; a random policy comes farther."""
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Press(), 30), action_repeat=1)
+    played = play_episodes(
+        builder, [7], 1, lambda _, seen, *__: (np.zeros(seen.shape[:2], int), ()), lambda _: (), 2, lambda *_: None
+    )
+    assert played.idle is not None and played.idle.tolist() == [[29 / 30] * 2] and played.lengths.tolist() == [[30, 30]]
+    said = str(stands_still(played, [7], np.array([5.0, 7.0])))
+    assert said.startswith("97% of the actions of seed 7's greedy policy changed nothing") and "action_mask" in said
+    assert stands_still(played, [7], np.array([0.5, 0.7])) is None, "it may wait for something"
+    assert stands_still(played._replace(idle=None), [7], np.array([5.0, 7.0])) is None
 
 
 def test_greedy_episodes_that_were_cut_are_named() -> None:

@@ -48,6 +48,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         or less_than_random(greedy, random, run.looks_far is not None)
         or less_than_trained(played, returns, run.returns, keeps_best)
         or no_more_than_random(run.greedy, result.seeds, random, run.builder),
+        stands_still(run.greedy, result.seeds, random),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -235,6 +236,22 @@ def no_more_than_random(
             f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
             f"run ({random.mean():.4g}): train longer.{doubt}"
         )
+    return None
+
+
+def stands_still(
+    played: Played | None, seeds: Sequence[int], random: Float[np.ndarray, " episodes"] | None
+) -> str | None:
+    """A sentence if the greedy policy earns no more than a random one, and most of its actions change nothing."""
+    if played is None or played.idle is None or random is None or not len(random):
+        return None
+    for seed, returns, idle in zip(seeds, played.returns, played.idle, strict=True):
+        if returns.mean() <= random.mean() and idle.mean() > 1 / 2:
+            return (
+                f"{idle.mean():.0%} of the actions of seed {seed}'s greedy policy changed nothing in what is observed, "
+                "and it takes them again: where an action does nothing, let the environment say that it is not allowed "
+                '(info["action_mask"]).'
+            )
     return None
 
 
