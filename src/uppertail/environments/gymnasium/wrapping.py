@@ -3,12 +3,14 @@
 import functools
 import importlib
 import importlib.util
+import inspect
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import gymnasium
+import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeAwareObservation, TimeLimit
 
@@ -109,7 +111,7 @@ def _wrap(env: Made, asked: Any) -> Made:
     """The environment in a wrapper; InputError if the wrapper refuses it or its arguments."""
     path, arguments = _split(asked)
     try:
-        wrapped = _load(path)(env, **arguments)
+        wrapped = (wrapper := _load(path))(env, **_as_declared(wrapper, arguments))
     except InputError:
         raise
     except Exception as error:
@@ -120,6 +122,16 @@ def _wrap(env: Made, asked: Any) -> Made:
     if not isinstance(wrapped, gymnasium.Env | VectorEnv):
         raise InputError(f"The wrapper {path} gives {wrapped!r}, which is no Gymnasium environment: {FORM}.")
     return wrapped
+
+
+def _as_declared(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as files hold them, with arrays in place of lists where the wrapper declares an array."""
+    declared = inspect.signature(wrapper).parameters if arguments else {}
+    is_array = {name: "ndarray" in str(each.annotation) for name, each in declared.items()}
+    return {
+        name: np.array(value) if isinstance(value, list) and is_array.get(name) else value
+        for name, value in arguments.items()
+    }
 
 
 def actions_of(env: Made, levels: int | None) -> Actions:
