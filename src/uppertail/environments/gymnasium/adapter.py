@@ -49,11 +49,8 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise ContractError(f"its step gives {count}: {FIVE}")
         after, reward, terminated, truncated, info = returned
         if reward is None or np.ndim(reward) or isinstance(reward, str | bytes) or np.iscomplexobj(reward):
-            one = (
-                "one float, such as a weighted sum (--env.wrappers)"
-                if reward is not None and np.size(reward) > 1
-                else "a float"
-            )
+            many = reward is not None and np.size(reward) > 1
+            one = "one float, such as a weighted sum (--env.wrappers)" if many else "a float"
             raise ContractError(f"the reward is {reward!r}, which is no number: return {one}")
         for name, end in (("terminated", terminated), ("truncated", truncated)):
             if end is None or isinstance(end, str | bytes) or np.size(end) != 1:
