@@ -235,7 +235,7 @@ def known_or_measured(facts: Facts, discount: float, grows: bool = False) -> Cho
     if found.known:
         return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
     if found.low == found.high:
-        return Choice(found, "a guess, since a random policy saw no reward: the first reward sets the scale", True)
+        return Choice(found, "set by the first reward, since a random policy saw none", True)
     return Choice(found, "estimated from a random policy's", True)
 
 
