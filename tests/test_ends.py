@@ -1,6 +1,5 @@
 """Ends: a time limit that says `terminated` is named, and one that is paid or shown is part of the task."""
 
-import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from uppertail.training.driver import Played
 from uppertail.training.loop import StepRecord
 from uppertail.training.method import Method
 from uppertail.training.remarks import (
+    doubtful,
     given_up,
     less_than_random,
     less_than_trained,
@@ -403,18 +403,46 @@ def test_the_remedy_for_a_limit_that_nothing_shows() -> None:
 
 def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None:
     """What was chosen is named, as far as it was. Where all random returns are equal, there is nothing to compare."""
-    random, cart = np.array([1.0, 2.0, 3.0, 2.0]), ut.Gym("CartPole-v1")
+    random = np.array([1.0, 2.0, 3.0, 2.0])
 
-    def said(returns: float, random: Any = random, builder: Any = cart) -> str | None:
+    def said(returns: float, random: Any = random, doubts: Any = ()) -> str | None:
         greedy = Played(np.array([[9.0] * 4, [returns] * 4]), np.full((2, 4), 9))
-        return no_more_than_random(greedy, [3, 7], random, builder)
+        return no_more_than_random(greedy, [3, 7], random, doubts)
 
     words = "The greedy policy of seed 7 returns 2, no more than a random policy did before the run (2): train longer."
     assert said(2.0) == words
     assert said(2.1) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
-    chosen = dataclasses.replace(cart, left_out=(1,), action_repeat=3)
-    words = str(said(2.0, builder=chosen))
-    assert "--env.left_out '[]' keeps it" in words and "each action lasts 3 steps (--env.action_repeat 1)" in words
+    assert str(said(2.0, doubts=["this", "that"])).endswith(" Doubt first what was chosen: this, and that.")
+
+
+def test_only_what_was_not_given_is_doubted() -> None:
+    """Of CartPole beside a number of noise: what is left out, and that an action lasts three steps."""
+
+    class Noisy(gymnasium.Wrapper[Any, Any, Any, Any]):
+        def __init__(self, env: Any) -> None:
+            super().__init__(env)
+            self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (5,), np.float32)
+
+        def shown(self, seen: Any) -> Any:
+            return np.append(seen, self.np_random.normal()).astype(np.float32)
+
+        def reset(self, **kwargs: Any) -> Any:
+            seen, info = self.env.reset(**kwargs)
+            return self.shown(seen), info
+
+        def step(self, action: Any) -> Any:
+            seen, *rest = self.env.step(action)
+            return self.shown(seen), *rest
+
+    def doubts(**given: Any) -> list[str]:
+        builder = ut.FromGymnasium(lambda: Noisy(gymnasium.make("CartPole-v1")), **given)
+        run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
+        run.close()
+        return doubtful(run)
+
+    left_out, lasting = doubts()
+    assert "--env.left_out '[]' keeps it" in left_out and "lasts 3 steps (--env.action_repeat 1)" in lasting
+    assert doubts(left_out=(4,)) == [lasting] and doubts(action_repeat=3) == [left_out]
 
 
 class Press(gymnasium.Env[Any, Any]):

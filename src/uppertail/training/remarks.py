@@ -47,7 +47,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         looks_past
         or less_than_random(greedy, random, run.looks_far is not None)
         or less_than_trained(played, returns, run.returns, keeps_best)
-        or no_more_than_random(run.greedy, result.seeds, random, run.builder),
+        or no_more_than_random(run.greedy, result.seeds, random, doubtful(run)),
         stands_still(run.greedy, result.seeds, random),
         unsettled(run, result.networks),
     )
@@ -214,24 +214,30 @@ def less_than_random(
     return None
 
 
+def doubtful(run: Run) -> list[str]:
+    """What was chosen by a look at the environment, and may be wrong there."""
+    builder, plan = run.builder, run.plan
+    left_out = isinstance(builder, VectorBuilder) and builder.left_out and plan.is_measured("env.left_out")
+    lasting = builder.repeats > 1 and plan.is_measured("env.action_repeat")
+    return [
+        *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
+        *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * lasting,
+    ]
+
+
 def no_more_than_random(
     played: Played | None,
     seeds: Sequence[int],
     random: Float[np.ndarray, " episodes"] | None,
-    builder: EnvironmentBuilder,
+    doubts: Sequence[str] = (),
 ) -> str | None:
-    """A sentence if the greedy policy of a seed earns no more than a random policy did."""
+    """A sentence if the greedy policy of a seed earns no more than a random policy did; `doubts` are `doubtful`."""
     if played is None or random is None or len(random) < 2 or not random.std():
         return None
     for seed, each in zip(seeds, played.returns, strict=True):
         if each.mean() > random.mean():
             continue
-        left_out = isinstance(builder, VectorBuilder) and builder.left_out
-        chosen = [
-            *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
-            *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * (builder.repeats > 1),
-        ]
-        doubt = f" Doubt first what was chosen: {', and '.join(chosen)}." if chosen else ""
+        doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
         return (
             f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
             f"run ({random.mean():.4g}): train longer.{doubt}"
