@@ -15,7 +15,8 @@ import uppertail as ut
 from choosing import chosen
 from uppertail.cli import main
 from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit
-from uppertail.environments.random_policy import RandomPlay, Steps
+from uppertail.environments.gymnasium.wrapping import time_limit
+from uppertail.environments.random_policy import RandomPlay, Steps, random_steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.driver import Played
 from uppertail.training.loop import StepRecord
@@ -341,7 +342,7 @@ def test_a_random_policy_that_goes_on_as_long_says_nothing_of_a_limit() -> None:
     """A run that is too short earns less than a random one does in as many steps; far limits keep their digits."""
     played, random = Played(np.full((1, 4), 60.0), np.full((1, 4), 100)), RandomPlay(np.array([90.0, 92.0]), 100, 0.91)
     assert no_limit_seen(played, [0], random, limit=100, discount=0.995) is None
-    assert no_limit_seen(played, [0], random._replace(length=10.0), limit=100, discount=0.995)
+    assert no_limit_seen(played, [0], random._replace(mean_length=10.0), limit=100, discount=0.995)
     late, random = Played(np.full((1, 4), 3.0), np.full((1, 4), 3000)), RandomPlay(np.full(9, 5.0), 10.0, 0.0)
     assert "--discount 0.9997)" in str(no_limit_seen(late, [0], random, limit=3000, discount=0.9999))
 
@@ -387,8 +388,12 @@ def test_the_time_is_seen_in_a_vector_of_environments_as_in_one() -> None:
     assert vector.inspected.shows_time and vector.inspected.time_limit == 30
     plan = Run(vector, Method.of(), ut.Settings(seeds=1, steps=10, num_envs=2)).plan
     assert plan.entries["env.ends_at_limit"].value is True
-    bare = ut.FromGymnasium(lambda: gymnasium.vector.SyncVectorEnv([Waiting] * 2)).inspected
+    held = gymnasium.vector.SyncVectorEnv([Waiting] * 2)
+    bare = ut.FromGymnasium(lambda: held).inspected
     assert not bare.shows_time and bare.time_limit is None
+    for envs in ([object()], (), 2, None, {}):
+        vars(held)["envs"] = envs
+        assert time_limit(held) is None
 
 
 @pytest.mark.slow
@@ -472,10 +477,16 @@ def test_actions_that_change_nothing_are_counted_and_named() -> None:
         builder, [7], 1, lambda _, seen, *__: (np.zeros(seen.shape[:2], int), ()), lambda _: (), 2, lambda *_: None
     )
     assert played.idle is not None and played.idle.tolist() == [[29 / 30] * 2] and played.lengths.tolist() == [[30, 30]]
-    said = str(stands_still(played, [7], np.array([5.0, 7.0])))
+    random = RandomPlay(np.array([5.0, 7.0]), 20.0, 0.3, idle=0.7)
+    said = str(stands_still(played, [7], random))
     assert said.startswith("97% of the actions of seed 7's greedy policy changed nothing") and "action_mask" in said
-    assert stands_still(played, [7], np.array([0.5, 0.7])) is None, "it may wait for something"
-    assert stands_still(played._replace(idle=None), [7], np.array([5.0, 7.0])) is None
+    assert "(70% of random ones)" in said
+    assert stands_still(played, [7], random._replace(returns=np.array([0.5, 0.7]))) is None, "it may wait for something"
+    assert stands_still(played, [7], random._replace(idle=0.95)) is None, "that is how it is here"
+    assert stands_still(played._replace(idle=None), [7], random) is None
+    found = random_steps(builder, observed=True).played(1)
+    assert 0.6 < found.idle < 0.8, "three of four buttons do nothing"
+    assert random_steps(builder).played(1).idle == 1.0, "observations were not looked at"
 
 
 def test_greedy_episodes_that_were_cut_are_named() -> None:

@@ -159,8 +159,8 @@ class Facts:
         here, after = np.asarray(self.steps.observation), np.asarray(self.steps.next_observation)
         changing = np.setdiff1d(np.flatnonzero(np.mean(here != after, axis=0) > 1 / 2), left_out)
         found = [number for number in changing.tolist() if repeating(here[:, number]) < REPEATED]
-        few = 0 < len(found) <= MOST_JUDGED and self.repeating((*left_out, *found)) >= REPEATED
-        return np.array(found if few else [], np.int64)
+        hide = 0 < len(found) <= MOST_JUDGED and self.repeating((*left_out, *found)) >= REPEATED
+        return np.array(found if hide else [], np.int64)
 
     def pace(self, left_out: tuple[int, ...] = ()) -> Pace:
         """How many steps an action needs to make a difference: the median over numbers of an action."""

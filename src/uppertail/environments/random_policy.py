@@ -53,13 +53,15 @@ class RandomPlay(NamedTuple):
 
     Attributes:
         returns: not discounted.
-        length: the mean of an episode, in steps.
-        going_on: the mean reward of a step in actions that did not terminate; 0: all did.
+        mean_length: of an episode, in steps.
+        going_on: the mean reward of a step, over actions that did not terminate; 0: all did.
+        idle: the share of actions that changed nothing in what is observed; 1: observations were not looked at.
     """
 
     returns: Float[np.ndarray, " episodes"]
-    length: float
+    mean_length: float
     going_on: float
+    idle: float = 1.0
 
 
 class Steps(NamedTuple):
@@ -97,7 +99,9 @@ class Steps(NamedTuple):
         """What they earned, where each action lasts so many steps."""
         goes_on = ~np.asarray(self.terminated)
         paid = float(np.asarray(self.reward)[goes_on].mean()) if goes_on.any() else 0.0
-        return RandomPlay(self.returns, len(self.reward) * repeats / len(self.begins), paid / repeats)
+        same = (np.asarray(self.observation) == np.asarray(self.next_observation)).reshape(len(self.reward), -1)
+        idle = float(np.mean(same.all(axis=1) & goes_on)) if same.shape[1] else 1.0
+        return RandomPlay(self.returns, len(self.reward) * repeats / len(self.begins), paid / repeats, idle)
 
 
 def random_steps(builder: EnvironmentBuilder, observed: bool = False, say: Say = warnings.warn) -> Steps:

@@ -34,7 +34,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     greedy = dict(zip(result.seeds, record.greedy_returns, strict=True))
     returns = dict(zip(result.seeds, (each.returns for each in record.episodes), strict=True))
     looks_past = past_the_limit(run, result.seeds)
-    random = run.random and run.random.returns
+    earned = run.random and run.random.returns
     played, keeps_best = run.greedy and run.greedy.returns, run.settings.evaluate_every is not None
     found = (
         result.networks.remark(),
@@ -45,10 +45,10 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         met_chance(run),
         None if looks_past else given_up(returns, greedy, run.has_chance, ends_sooner(run, result)),
         looks_past
-        or less_than_random(greedy, random, run.looks_far is not None)
+        or less_than_random(greedy, earned, run.looks_far is not None)
         or less_than_trained(played, returns, run.returns, keeps_best)
-        or no_more_than_random(run.greedy, result.seeds, random, doubtful(run)),
-        stands_still(run.greedy, result.seeds, random),
+        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run)),
+        None if run.driver.first_mask is not None else stands_still(run.greedy, result.seeds, run.random),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -146,7 +146,7 @@ def no_limit_seen(played: Played, seeds: Sequence[int], random: RandomPlay, limi
         if 2 * lengths.mean() < limit and going_on * ahead < earned and least < going_on * limit:
             does, far = f"ends at step {lengths.mean():.3g}", going_on * ahead
             better = f"going on until then, where it can, costs about {-going_on * limit:.4g}"
-        elif lengths.min() >= limit >= 2 * random.length and least < surely < earned * ahead / limit:
+        elif lengths.min() >= limit >= 2 * random.mean_length and least < surely < earned * ahead / limit:
             does, far = "goes on until then", earned * ahead / limit
             better = f"a random one, which ends sooner, earned {mean:.4g}"
         else:
@@ -232,7 +232,7 @@ def no_more_than_random(
     doubts: Sequence[str] = (),
 ) -> str | None:
     """A sentence if the greedy policy of a seed earns no more than a random policy did; `doubts` are `doubtful`."""
-    if played is None or random is None or len(random) < 2 or not random.std():
+    if played is None or random is None or not _differ(random):
         return None
     for seed, each in zip(seeds, played.returns, strict=True):
         if each.mean() > random.mean():
@@ -245,20 +245,23 @@ def no_more_than_random(
     return None
 
 
-def stands_still(
-    played: Played | None, seeds: Sequence[int], random: Float[np.ndarray, " episodes"] | None
-) -> str | None:
-    """A sentence if the greedy policy earns no more than a random one, and most of its actions change nothing."""
-    if played is None or played.idle is None or random is None or not len(random):
+def stands_still(played: Played | None, seeds: Sequence[int], random: RandomPlay | None) -> str | None:
+    """A sentence if the greedy policy earns no more than a random one, and far more of its actions change nothing."""
+    if played is None or played.idle is None or random is None or not _differ(random.returns):
         return None
     for seed, returns, idle in zip(seeds, played.returns, played.idle, strict=True):
-        if returns.mean() <= random.mean() and idle.mean() > 1 / 2:
+        if returns.mean() <= random.returns.mean() and idle.mean() > (1 + random.idle) / 2:
             return (
-                f"{idle.mean():.0%} of the actions of seed {seed}'s greedy policy changed nothing in what is observed, "
-                "and it takes them again: where an action does nothing, let the environment say that it is not allowed "
-                '(info["action_mask"]).'
+                f"{idle.mean():.0%} of the actions of seed {seed}'s greedy policy changed nothing in what is observed "
+                f"({random.idle:.0%} of random ones): where an action does nothing, let the environment say that it "
+                'is not allowed (info["action_mask"], or a method action_masks).'
             )
     return None
+
+
+def _differ(returns: Float[np.ndarray, " episodes"]) -> bool:
+    """Whether there are several returns that are not all the same."""
+    return len(returns) > 1 and bool(returns.std())
 
 
 def less_than_trained(

@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import copy
-import functools
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium.action_masks import KEY, NOT_ALWAYS, mask_of
-from uppertail.environments.spaces import Reading, is_a
+from uppertail.environments.spaces import Reading
 from uppertail.errors import ContractError, message_of, short_text
 
 LAST_SECONDS = 60  # for which an environment's process outlives a signal, so that its parent can save what was learned
@@ -78,63 +77,6 @@ class WithOptions(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         return super().reset(seed=seed, options={**self.options, **(options or {})})
-
-
-class Unmasked(Checked):
-    """An environment that does not say which actions are allowed."""
-
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        first, _ = super().reset(**kwargs)
-        return first, {}
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        return *super().step(action)[:4], {}
-
-
-class Masked(Checked):
-    """An environment that says which actions are allowed in another form than in its infos, which hold it then.
-
-    It is its method `action_masks`, as sb3-contrib asks for, which may have a truth value for each value of each number
-    of an action, or else a part of its observation, as in PettingZoo.
-    """
-
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        super().__init__(env)
-        own: Any = env.env.action_space if isinstance(env, Listed) else env.action_space
-        listed: Any = env.action_space
-        self.none = np.zeros(int(listed.n), bool)
-        is_several = is_a(own, "MultiDiscrete", "MultiBinary")
-        values = [2] * own.n if is_a(own, "MultiBinary") else own.nvec.ravel().tolist() if is_several else []
-        self.values = np.array(values, np.int64)
-
-    @staticmethod
-    def fits(env: gymnasium.Env[Any, Any]) -> bool:
-        """Whether an environment has one of these forms."""
-        space = getattr(env, "observation_space", None)
-        return _tells_masks(env) or (isinstance(space, spaces.Dict) and KEY in space.spaces)
-
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        first, info = super().reset(**kwargs)
-        return first, self._told(first, info)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        after, reward, terminated, truncated, info = super().step(action)
-        told = {**info, KEY: self.none} if terminated else self._told(after, info)
-        return after, reward, terminated, truncated, told
-
-    def _told(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
-        if info.get(KEY) is not None:
-            return info
-        given = self.env.get_wrapper_attr("action_masks")() if _tells_masks(self.env) else observation[KEY]
-        mask = np.asarray(given)
-        if self.values.size and mask.shape == (self.values.sum(),):
-            parts = np.split(mask.astype(bool), np.cumsum(self.values)[:-1])
-            mask = functools.reduce(np.logical_and.outer, parts).ravel()
-        return {**info, KEY: mask}
-
-
-def _tells_masks(env: gymnasium.Env[Any, Any]) -> bool:
-    return env.has_wrapper_attr("action_masks") and callable(env.get_wrapper_attr("action_masks"))
 
 
 class Stack(Checked):

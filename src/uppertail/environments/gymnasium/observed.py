@@ -169,7 +169,7 @@ def _sample(space: Any) -> Any:
 
 def _become_equal(space: Any, reading: Reading, *observations: Any) -> bool:
     """Whether two observations that differ are read as the same."""
-    parts = ([np.asarray(at(each, path)) for each in observations] for path, _ in leaves(space))
+    parts = ([np.ravel(at(each, path)) for each in observations] for path, _ in leaves(space))
     return any(np.any(differs(*pair)) for pair in parts) and np.array_equal(*map(reading.array, observations))
 
 

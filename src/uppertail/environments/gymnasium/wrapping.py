@@ -3,9 +3,9 @@
 import functools
 import importlib
 import importlib.util
-import inspect
 import re
 import types
+import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -15,7 +15,8 @@ from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeAwareObservation, TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
-from uppertail.environments.gymnasium.adapter import Listed, Masked, Stack, Unmasked, WithFirst, WithOptions
+from uppertail.environments.gymnasium.adapter import Listed, Stack, WithFirst, WithOptions
+from uppertail.environments.gymnasium.masked import Masked, Unmasked
 from uppertail.environments.packages import described
 from uppertail.errors import InputError, message_of
 
@@ -49,8 +50,9 @@ def shows_time(env: Made) -> bool:
 
 def _wrappers_in(env: Made) -> list[gymnasium.Env[Any, Any]]:
     """Its wrappers, or those of the first environment of a vector that holds its environments."""
-    ones = getattr(env.unwrapped, "envs", ())[:1] if isinstance(env, VectorEnv) else [env]
-    return [wrapper for one in ones for wrapper in wrappers_of(one)]
+    held = getattr(env.unwrapped, "envs", None) if isinstance(env, VectorEnv) else [env]
+    first = held[0] if isinstance(held, list | tuple) and held else None
+    return [*wrappers_of(first)] if isinstance(first, gymnasium.Env) else []
 
 
 def missing(module: str) -> str:
@@ -111,7 +113,8 @@ def _wrap(env: Made, asked: Any) -> Made:
     """The environment in a wrapper; InputError if the wrapper refuses it or its arguments."""
     path, arguments = _split(asked)
     try:
-        wrapped = (wrapper := _load(path))(env, **_as_declared(wrapper, arguments))
+        wrapper = _load(path)
+        wrapped = wrapper(env, **_as_declared(wrapper, arguments))
     except InputError:
         raise
     except Exception as error:
@@ -126,12 +129,19 @@ def _wrap(env: Made, asked: Any) -> Made:
 
 def _as_declared(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments as files hold them, with arrays in place of lists where the wrapper declares an array."""
-    declared = inspect.signature(wrapper).parameters if arguments else {}
-    is_array = {name: "ndarray" in str(each.annotation) for name, each in declared.items()}
-    return {
-        name: np.array(value) if isinstance(value, list) and is_array.get(name) else value
-        for name, value in arguments.items()
-    }
+    try:
+        declared = typing.get_type_hints(wrapper.__init__ if isinstance(wrapper, type) else wrapper)
+    except (AttributeError, NameError, TypeError):  # of a callable without any, or with names that are not there
+        declared = dict[str, Any]()
+    is_list = {name for name, value in arguments.items() if isinstance(value, list) and _is_array(declared.get(name))}
+    return {name: np.array(value) if name in is_list else value for name, value in arguments.items()}
+
+
+def _is_array(declared: Any) -> bool:
+    """Whether an argument may be an array, and not a list."""
+    is_union = typing.get_origin(declared) in (typing.Union, types.UnionType)
+    kinds = [typing.get_origin(each) or each for each in (typing.get_args(declared) if is_union else (declared,))]
+    return np.ndarray in kinds and list not in kinds
 
 
 def actions_of(env: Made, levels: int | None) -> Actions:
@@ -163,7 +173,10 @@ def make_wrapped(
     if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked
         actions = list_actions(made.action_space, levels)
         made = made if actions.own is None else Listed(made, actions)
-        made = Unmasked(made) if not masked else Masked(made) if Masked.fits(made) else made
+        if not masked:
+            made = Unmasked(made)
+        elif Masked.fits(made):
+            made = Masked(made)
     if stack == 1 or not isinstance(made, gymnasium.Env):
         return made
     return WithFirst(made) if stack == "first" else Stack(made, stack)
