@@ -451,7 +451,7 @@ def test_what_is_no_mask_is_left_alone(kind: str) -> None:
     if kind == "number":
         Other.action_masks = 7  # pyright: ignore[reportAttributeAccessIssue]
     Other.strict = False
-    host = ut.FromGymnasium(lambda: Other()).open(0, 1)
+    host = ut.FromGymnasium(Other).open(0, 1)
     host.reset()
     assert host.action_mask is None and host.step(np.array([RIGHT])).next_action_mask is None
     host.close()
