@@ -160,7 +160,7 @@ def no_limit_seen(played: Played, seeds: Sequence[int], random: RandomPlay, limi
 
 
 def ends_sooner(run: Run, result: TrainingResult) -> dict[int, bool]:
-    """Whether greedy episodes of each seed are shorter than its best one of training, and less discount may help."""
+    """Whether greedy episodes of each seed are shorter than its best one of training; none: the discount is 1."""
     if run.greedy is None or run.settings.discount_per_step >= 1:
         return {}
     lengths = run.builder.steps_of(run.greedy.lengths).mean(axis=1)
