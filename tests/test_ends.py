@@ -479,8 +479,8 @@ def test_actions_that_change_nothing_are_counted_and_named() -> None:
     assert played.idle is not None and played.idle.tolist() == [[29 / 30] * 2] and played.lengths.tolist() == [[30, 30]]
     random = RandomPlay(np.array([5.0, 7.0]), 20.0, 0.3, idle=0.7)
     said = str(stands_still(played, [7], random))
-    assert said.startswith("97% of the actions of seed 7's greedy policy changed nothing") and "action_mask" in said
-    assert "(70% of random ones)" in said
+    assert said.startswith("The greedy policy of seed 7 takes actions that change nothing") and "action_mask" in said
+    assert "(97% of them, and 70% of random ones)" in said
     assert stands_still(played, [7], random._replace(returns=np.array([0.5, 0.7]))) is None, "it may wait for something"
     assert stands_still(played, [7], random._replace(idle=0.95)) is None, "that is how it is here"
     assert stands_still(played._replace(idle=None), [7], random) is None

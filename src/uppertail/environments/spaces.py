@@ -285,7 +285,7 @@ def _apart(one: np.ndarray, other: np.ndarray) -> bool:
 
 def differs(one: np.ndarray, other: np.ndarray) -> Bool[np.ndarray, "..."]:
     """Where two arrays of one shape differ by more than errors of sums."""
-    return ~np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one != other
+    return np.asarray(~np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one != other)
 
 
 def _large(seen: np.ndarray) -> list[int]:

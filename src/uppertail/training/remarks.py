@@ -252,9 +252,9 @@ def stands_still(played: Played | None, seeds: Sequence[int], random: RandomPlay
     for seed, returns, idle in zip(seeds, played.returns, played.idle, strict=True):
         if returns.mean() <= random.returns.mean() and idle.mean() > (1 + random.idle) / 2:
             return (
-                f"{idle.mean():.0%} of the actions of seed {seed}'s greedy policy changed nothing in what is observed "
-                f"({random.idle:.0%} of random ones): where an action does nothing, let the environment say that it "
-                'is not allowed (info["action_mask"], or a method action_masks).'
+                f"The greedy policy of seed {seed} takes actions that change nothing in what is observed "
+                f"({idle.mean():.0%} of them, and {random.idle:.0%} of random ones): where an action does nothing, let "
+                'the environment say that it is not allowed (info["action_mask"], or a method action_masks).'
             )
     return None
 
