@@ -63,8 +63,17 @@ def state(entry: dict[str, Any], tree: str | None) -> str:
         return "certified"
     if entry["birth"] in (UNKNOWN, PUBLISHED):
         return entry["birth"]
+    return "born" if tree is not None and _made_at(entry) == tree else "older"
+
+
+def tree_of(entry: dict[str, Any]) -> str | None:
+    """The tree at which a result was made again or else made; None: it is not known."""
+    return entry.get("certified") or _made_at(entry)
+
+
+def _made_at(entry: dict[str, Any]) -> str | None:
     made = entry["birth"]
-    return "born" if made.get("tree") == tree is not None and not made.get("dirty") else "older"
+    return None if made in (UNKNOWN, PUBLISHED) or made.get("dirty") else made.get("tree")
 
 
 def _born(path: Path, command: str | None) -> dict[str, Any]:

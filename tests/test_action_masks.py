@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -351,6 +352,153 @@ def test_a_network_beside_counts_learns_where_masks_are_given() -> None:
 def test_measuring_takes_only_what_is_allowed_and_repeats_as_long_as_it_is() -> None:
     for builder in (ut.FromGymnasium(Line), ut.FromGymnasium(NumberLine, action_repeat=3)):
         assert random_steps(builder, observed=True).reward.max() == 1.0
+
+
+class ByMethod(Line):
+    """The line, whose method says what is allowed; at the end of an episode it must not be asked."""
+
+    def info(self) -> dict[str, Any]:
+        return {}
+
+    def action_masks(self) -> list[bool]:
+        assert self.place < LENGTH - 1
+        return allowed_at(self.place)
+
+
+class InObservation(ByMethod):
+    """The same as a part of its observation."""
+
+    action_masks: Any = None
+    observation_space: Any = spaces.Dict({"place": Line.observation_space, "action_mask": spaces.MultiBinary(3)})
+
+    def shown(self) -> Any:
+        return {"place": self.place, "action_mask": np.array(allowed_at(self.place), np.int8)}
+
+
+class OfPairs(ByMethod):
+    """The same, where an action is a pair: what to do, and a number of which the second is never allowed."""
+
+    action_space: Any = spaces.MultiDiscrete([3, 2], start=[5, 0])
+
+    def step(self, action: Any) -> Any:
+        assert action[1] == 0
+        return super().step(action[0])
+
+    def action_masks(self) -> list[bool]:
+        return [*super().action_masks(), True, False]
+
+
+@pytest.mark.parametrize("env", [ByMethod, InObservation, OfPairs])
+def test_masks_are_read_in_the_forms_of_other_libraries(env: Any) -> None:
+    """An action that is not allowed would raise; ignoring masks, it does."""
+    host = ut.FromGymnasium(env).open(0, 1)
+    host.reset()
+    assert host.action_mask is not None and np.flatnonzero(host.action_mask[0]).tolist() == [0]
+    host.close()
+    result = ut.train(env, settings=dataclasses.replace(SMALL, seeds=1))
+    assert result.record.greedy_returns == [1.0]
+    with pytest.raises(InputError, match="AssertionError"):
+        ut.train(ut.FromGymnasium(env, action_masks=False), settings=SMALL)
+
+
+def masks_of(env: Any, action: Any = 0) -> tuple[Any, Any]:
+    """What is allowed at the first reset and after a step, by the infos."""
+    made = ut.FromGymnasium(lambda: env).make()
+    return made.reset(seed=0)[1].get("action_mask"), made.step(action)[4].get("action_mask")
+
+
+@pytest.mark.parametrize("several", [spaces.MultiBinary((2, 2)), spaces.MultiDiscrete(np.full((2, 2), 2))])
+def test_several_integers_are_allowed_by_their_values_in_any_shape(several: Any) -> None:
+    class Switches(ByMethod):
+        action_space: Any = several
+
+        def step(self, action: Any) -> Any:
+            return 1, 0.0, False, False, {}
+
+        def action_masks(self) -> Any:
+            return [1, 0, 1, 1, 1, 1, 0, 1]  # the first is off, the last on
+
+    first, later = masks_of(Switches())
+    allowed = [number for number in range(16) if number < 8 and number % 2]
+    assert np.flatnonzero(first).tolist() == np.flatnonzero(later).tolist() == allowed
+
+
+def test_a_method_of_two_pairs_is_about_values_and_not_about_combinations() -> None:
+    """Two integers with two values each have four values and four combinations."""
+
+    class Two(ByMethod):
+        action_space: Any = spaces.MultiDiscrete([2, 2])
+
+        def action_masks(self) -> Any:
+            return [1, 0, 0, 1]
+
+    assert ut.FromGymnasium(Two).make().reset(seed=0)[1]["action_mask"].tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("kind", ["none", "missing", "argument", "number"])
+def test_what_is_no_mask_is_left_alone(kind: str) -> None:
+    class Other(Line):
+        def info(self) -> Any:
+            return {}
+
+        def action_masks(self, *needed: Any) -> Any:
+            if kind == "missing":
+                raise NotImplementedError
+            return None
+
+    if kind == "argument":
+        Other.action_masks = lambda self, state: [True] * 3  # pyright: ignore[reportAttributeAccessIssue]
+    if kind == "number":
+        Other.action_masks = 7  # pyright: ignore[reportAttributeAccessIssue]
+    Other.strict = False
+    host = ut.FromGymnasium(Other).open(0, 1)
+    host.reset()
+    assert host.action_mask is None and host.step(np.array([RIGHT])).next_action_mask is None
+    host.close()
+
+
+def test_a_part_of_another_shape_is_no_mask_and_a_method_of_another_length_is_refused() -> None:
+    class Picture(InObservation):
+        observation_space: Any = spaces.Dict({"place": Line.observation_space, "action_mask": spaces.MultiBinary(4)})
+
+        def shown(self) -> Any:
+            return {"place": self.place, "action_mask": np.ones(4, np.int8)}
+
+    class Short(ByMethod):
+        def action_masks(self) -> Any:
+            return [True, True]
+
+    class Words(ByMethod):
+        def action_masks(self) -> Any:
+            return ["yes", "no", "no"]
+
+    host = ut.FromGymnasium(Picture).open(0, 1)
+    host.reset()
+    assert host.action_mask is None
+    host.close()
+    with pytest.raises(InputError, match=r"action_masks\(\) gives 2 values, not 3: .*--env.action_masks false"):
+        ut.train(Short, settings=SMALL)
+    with pytest.raises(InputError, match="has other values than 0 and 1"):
+        ut.train(Words, settings=SMALL)
+
+
+def test_a_table_is_stepped_where_a_method_says_what_is_allowed() -> None:
+    class Lake(FrozenLakeEnv):
+        def action_masks(self) -> list[bool]:
+            return [True] * 4
+
+    builder = ut.FromGymnasium(Lake)
+    assert not builder.compiles and "its table does not have what its action_masks() says" in str(builder.note)
+
+
+@pytest.mark.parametrize("limit", [None, 30])
+def test_what_an_info_allows_goes_before_other_forms(limit: int | None) -> None:
+    class Both(Line):
+        def action_masks(self) -> Any:
+            raise AssertionError
+
+    wrapped = lambda: Both() if limit is None else gymnasium.wrappers.TimeLimit(Both(), limit)  # noqa: E731
+    assert ut.train(wrapped, settings=dataclasses.replace(SMALL, seeds=1)).record.greedy_returns == [1.0]
 
 
 def vector_of(mode: AutoresetMode) -> Any:

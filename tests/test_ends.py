@@ -1,6 +1,5 @@
 """Ends: a time limit that says `terminated` is named, and one that is paid or shown is part of the task."""
 
-import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,23 @@ import uppertail as ut
 from choosing import chosen
 from uppertail.cli import main
 from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit
-from uppertail.environments.random_policy import Steps
+from uppertail.environments.gymnasium.wrapping import time_limit
+from uppertail.environments.random_policy import RandomPlay, Steps, random_steps
 from uppertail.learners.outcomes import Outcomes
 from uppertail.training.driver import Played
 from uppertail.training.loop import StepRecord
 from uppertail.training.method import Method
 from uppertail.training.remarks import (
+    doubtful,
     given_up,
     less_than_random,
     less_than_trained,
     no_limit_seen,
     no_more_than_random,
     not_ended,
+    stands_still,
 )
-from uppertail.training.rollouts import Ends
+from uppertail.training.rollouts import Ends, play_episodes
 from uppertail.training.run import Run
 from uppertail.types import ReturnRange, Transition
 
@@ -322,7 +324,8 @@ def test_a_limit_that_learning_looks_beyond_is_named(
 ) -> None:
     """A random policy earns 5.2 in the mean. Going on costs 20 without a limit of 30 steps, and 3 with it."""
     played = Played(np.full((1, 4), earned), np.full((1, 4), steps))
-    said = no_limit_seen(played, [7], np.array([5.0, 5.4] * 200), 3.0, going_on, limit=30, discount=0.995)
+    random = RandomPlay(np.array([5.0, 5.4] * 200), 3.0, going_on)
+    said = no_limit_seen(played, [7], random, limit=30, discount=0.995)
     assert said is None if words is None else words in str(said)
     assert said is None or ("TimeAwareObservation" in said and "--discount 0.967" in said)
 
@@ -330,17 +333,18 @@ def test_a_limit_that_learning_looks_beyond_is_named(
 def test_no_limit_is_named_that_the_discount_does_not_look_beyond() -> None:
     """By 0.9, ten steps of CartPole count, and what its greedy policy returns is more: that says nothing of a limit."""
     played = Played(np.full((1, 4), 47.6), np.full((1, 4), 48))
+    random = RandomPlay(np.full(9, 20.0), 20.0, 1.0)
     for discount in (0.9, 0.998, 1.0):
-        assert no_limit_seen(played, [7], np.full(9, 20.0), 20.0, 1.0, limit=500, discount=discount) is None
+        assert no_limit_seen(played, [7], random, limit=500, discount=discount) is None
 
 
 def test_a_random_policy_that_goes_on_as_long_says_nothing_of_a_limit() -> None:
     """A run that is too short earns less than a random one does in as many steps; far limits keep their digits."""
-    played, random = Played(np.full((1, 4), 60.0), np.full((1, 4), 100)), np.array([90.0, 92.0] * 100)
-    assert no_limit_seen(played, [0], random, 100.0, 0.91, limit=100, discount=0.995) is None
-    assert no_limit_seen(played, [0], random, 10.0, 0.91, limit=100, discount=0.995)
-    late = Played(np.full((1, 4), 3.0), np.full((1, 4), 3000))
-    assert "--discount 0.9997)" in str(no_limit_seen(late, [0], np.full(9, 5.0), 10.0, 0.0, 3000, discount=0.9999))
+    played, random = Played(np.full((1, 4), 60.0), np.full((1, 4), 100)), RandomPlay(np.array([90.0, 92.0]), 100, 0.91)
+    assert no_limit_seen(played, [0], random, limit=100, discount=0.995) is None
+    assert no_limit_seen(played, [0], random._replace(mean_length=10.0), limit=100, discount=0.995)
+    late, random = Played(np.full((1, 4), 3.0), np.full((1, 4), 3000)), RandomPlay(np.full(9, 5.0), 10.0, 0.0)
+    assert "--discount 0.9997)" in str(no_limit_seen(late, [0], random, limit=3000, discount=0.9999))
 
 
 class Waiting(gymnasium.Env[Any, Any]):
@@ -378,6 +382,20 @@ def test_the_time_that_a_wrapper_shows_is_kept_and_ends_episodes(form: dict[str,
     assert without.entries["env.ends_at_limit"].value is None
 
 
+def test_the_time_is_seen_in_a_vector_of_environments_as_in_one() -> None:
+    make = lambda: gymnasium.wrappers.TimeAwareObservation(limited_waiting())  # noqa: E731
+    vector = ut.FromGymnasium(lambda: gymnasium.vector.SyncVectorEnv([make] * 2))
+    assert vector.inspected.shows_time and vector.inspected.time_limit == 30
+    plan = Run(vector, Method.of(), ut.Settings(seeds=1, steps=10, num_envs=2)).plan
+    assert plan.entries["env.ends_at_limit"].value is True
+    held = gymnasium.vector.SyncVectorEnv([Waiting] * 2)
+    bare = ut.FromGymnasium(lambda: held).inspected
+    assert not bare.shows_time and bare.time_limit is None
+    for envs in ([object()], (), 2, None, {}):
+        vars(held)["envs"] = envs
+        assert time_limit(held) is None
+
+
 @pytest.mark.slow
 def test_the_remedy_for_a_limit_that_nothing_shows() -> None:
     settings = ut.Settings(seeds=1, steps=4_000)
@@ -390,18 +408,85 @@ def test_the_remedy_for_a_limit_that_nothing_shows() -> None:
 
 def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None:
     """What was chosen is named, as far as it was. Where all random returns are equal, there is nothing to compare."""
-    random, cart = np.array([1.0, 2.0, 3.0, 2.0]), ut.Gym("CartPole-v1")
+    random = np.array([1.0, 2.0, 3.0, 2.0])
 
-    def said(returns: float, random: Any = random, builder: Any = cart) -> str | None:
+    def said(returns: float, random: Any = random, doubts: Any = ()) -> str | None:
         greedy = Played(np.array([[9.0] * 4, [returns] * 4]), np.full((2, 4), 9))
-        return no_more_than_random(greedy, [3, 7], random, builder)
+        return no_more_than_random(greedy, [3, 7], random, doubts)
 
     words = "The greedy policy of seed 7 returns 2, no more than a random policy did before the run (2): train longer."
     assert said(2.0) == words
     assert said(2.1) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
-    chosen = dataclasses.replace(cart, left_out=(1,), action_repeat=3)
-    words = str(said(2.0, builder=chosen))
-    assert "--env.left_out '[]' keeps it" in words and "each action lasts 3 steps (--env.action_repeat 1)" in words
+    assert str(said(2.0, doubts=["this", "that"])).endswith(" Doubt first what was chosen: this, and that.")
+
+
+def test_only_what_was_not_given_is_doubted() -> None:
+    """Of CartPole beside a number of noise: what is left out, and that an action lasts three steps."""
+
+    class Noisy(gymnasium.Wrapper[Any, Any, Any, Any]):
+        def __init__(self, env: Any) -> None:
+            super().__init__(env)
+            self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (5,), np.float32)
+
+        def shown(self, seen: Any) -> Any:
+            return np.append(seen, self.np_random.normal()).astype(np.float32)
+
+        def reset(self, **kwargs: Any) -> Any:
+            seen, info = self.env.reset(**kwargs)
+            return self.shown(seen), info
+
+        def step(self, action: Any) -> Any:
+            seen, *rest = self.env.step(action)
+            return self.shown(seen), *rest
+
+    def doubts(**given: Any) -> list[str]:
+        builder = ut.FromGymnasium(lambda: Noisy(gymnasium.make("CartPole-v1")), **given)
+        run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
+        run.close()
+        return doubtful(run)
+
+    left_out, lasting = doubts()
+    assert "--env.left_out '[]' keeps it" in left_out and "lasts 3 steps (--env.action_repeat 1)" in lasting
+    assert doubts(left_out=(4,)) == [lasting] and doubts(action_repeat=3) == [left_out]
+
+
+class Press(gymnasium.Env[Any, Any]):
+    """One of four buttons does something, another one in each place, and pays 1 there; the others do nothing."""
+
+    observation_space: Any = gymnasium.spaces.Box(0, 9, (2,), np.float32)
+    action_space: Any = gymnasium.spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place = 0
+        return self.seen(), {}
+
+    def seen(self) -> Any:
+        return np.array([self.place, 1.0], np.float32)
+
+    def step(self, action: int) -> Any:
+        moves = action == self.place % 4
+        self.place += moves
+        return self.seen(), float(moves), self.place == 9, False, {}
+
+
+def test_actions_that_change_nothing_are_counted_and_named() -> None:
+    """The first action moves once and is taken 29 times more; a random policy comes farther."""
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Press(), 30), action_repeat=1)
+    played = play_episodes(
+        builder, [7], 1, lambda _, seen, *__: (np.zeros(seen.shape[:2], int), ()), lambda _: (), 2, lambda *_: None
+    )
+    assert played.idle is not None and played.idle.tolist() == [[29 / 30] * 2] and played.lengths.tolist() == [[30, 30]]
+    random = RandomPlay(np.array([5.0, 7.0]), 20.0, 0.3, idle=0.7)
+    said = str(stands_still(played, [7], random))
+    assert said.startswith("The greedy policy of seed 7 takes actions that change nothing") and "action_mask" in said
+    assert "(97% of them, and 70% of random ones)" in said
+    assert stands_still(played, [7], random._replace(returns=np.array([0.5, 0.7]))) is None, "it may wait for something"
+    assert stands_still(played, [7], random._replace(idle=0.95)) is None, "that is how it is here"
+    assert stands_still(played._replace(idle=None), [7], random) is None
+    found = random_steps(builder, observed=True).played(1)
+    assert 0.6 < found.idle < 0.8, "three of four buttons do nothing"
+    assert random_steps(builder).played(1).idle == 1.0, "observations were not looked at"
 
 
 def test_greedy_episodes_that_were_cut_are_named() -> None:

@@ -211,6 +211,7 @@ def test_what_switches_is_not_repeated() -> None:
     assert pace(random_steps(builder, observed=True)).steps > 1
     plan = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10)).plan
     assert plan.entries["env.action_repeat"].value == 1
+    assert plan.entries["discount"].value == 0.995, "and each step costs the usual delay"
     assert not any(has_switch(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
 
 
@@ -597,10 +598,13 @@ def test_nothing_is_measured_twice_unless_actions_last_longer(monkeypatch: pytes
 def test_a_slow_environment_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(10**6))
     monkeypatch.setattr("uppertail.environments.random_policy.time.monotonic", lambda: float(next(times)))
-    lines: list[str] = []
+    lines, looked = list[str](), list[str]()
     random_steps(ut.Gym("CartPole-v1"), say=lines.append)
-    assert lines[0] == (
-        "Before the run a random policy tries the environment: 6 steps in 6 s; it takes 20 episodes, or at least 5,000 "
-        "steps."
+    said = (
+        "Before the run a random policy tries the environment: 6 steps in 6 s; it ends after 20 episodes, or about "
+        "5,000 steps"
     )
+    assert lines[0] == f"{said}."
+    random_steps(ut.Gym("CartPole-v1"), observed=True, say=looked.append)
+    assert looked[0] == f"{said}, but not before 2,000."
     assert [int(line.split()[9]) for line in lines[:4]] == [6, 11, 21, 41]

@@ -9,7 +9,9 @@ import pytest
 from gymnasium import spaces
 
 from uppertail import UCB, FromGymnasium, Gaussian, Settings, train
+from uppertail.training.method import Method
 from uppertail.training.results import TrainingResult
+from uppertail.training.run import Run
 from worlds import measure_returns
 
 pytestmark = pytest.mark.slow
@@ -48,8 +50,12 @@ def run(reward: float) -> TrainingResult:
 
 
 def test_a_random_policy_sees_nothing_here() -> None:
-    seen = measure_returns(FromGymnasium(functools.partial(Corridor, 1.0)), 0.995)
+    builder = FromGymnasium(functools.partial(Corridor, 1.0))
+    seen = measure_returns(builder, 0.995)
     assert (seen.low, seen.high, seen.known) == (0.0, 0.0, False)
+    begun = Run(builder, Method.of(), SETTINGS)
+    begun.close()
+    assert "; returns not known yet, set by the first reward, since a random policy saw none; " in begun.opening
 
 
 @pytest.mark.parametrize("reward", [0.01, 1000.0])
@@ -73,7 +79,8 @@ def test_in_powers_of_two_it_makes_no_difference_at_all() -> None:
 
 
 def test_the_scale_is_kept_with_the_run() -> None:
-    record = run(1024.0).record
+    record, opening = run(1024.0).record, run(1024.0).opening
+    assert "; returns 0 to 1024, set by the first reward, since a random policy saw none; " in opening
     assert record.asked["distribution"]["scale"] == 1024.0
     assert record.asked["measured_returns"] == [0.0, 1024.0]
     assert record.summary()["distribution"]["scale"] == 1024.0

@@ -890,6 +890,10 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
     [
         ((0, 1.0, False, {}), "its step gives 4 values: return observation, reward, terminated, truncated"),
         (0, "its step gives one value: return"),
+        (
+            (0, np.ones(2), False, False, {}),
+            r"the reward is array\(.*\), which is no number: return one float, such as a weighted",
+        ),
         ((0, None, False, False, {}), "the reward is None, which is no number: return a float"),
         ((0, "1", False, False, {}), "the reward is '1', which is no number: return a float"),
         ((0, 1j, False, False, {}), "the reward is 1j, which is no number: return a float"),

@@ -81,6 +81,13 @@ def test_different_observations_that_become_one_are_named() -> None:
             self.episodes += self.at == 0
             return (self.seen(), 0.0, True, False, {}) if self.episodes < 3 else super().step(action)
 
+    class Sum(Line):
+        """Its number is a sum in one order and in another: they differ in the last of 64 bits."""
+
+        def seen(self) -> np.ndarray:
+            return np.array([0.1 + 0.2 + 0.3 if self.at % 2 else 0.3 + 0.2 + 0.1, 3.0])
+
+    assert ut.FromGymnasium(lambda: Sum(1.0, 1e-9, np.float64)).note is None
     for kind in (One, Late):
         note = ut.FromGymnasium(lambda kind=kind: kind(1.0, 1e-9, np.float64)).note
         assert note and "became the same in 32 bits" in note

@@ -93,6 +93,24 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished,
     assert_same_results(killed, finished)
 
 
+@pytest.mark.parametrize(
+    "method",
+    ["--learner Imitation --distribution PointMass --policy Softmax", "--network Ensemble --policy MemberThompson"],
+)
+def test_a_run_of_each_kind_goes_on_with_the_parts_that_it_filled_in(method, tmp_path):
+    """An imitation could not: what had been filled in beside it counted as given."""
+    run = [
+        "train",
+        *["--env", "Chain", "--env.length", "5", "--seeds", "1", "--quiet", "--episodes", "1000000"],
+        *method.split(),
+    ]
+    for out, steps in (("whole", "512"), ("run", "256")):
+        assert main([*run, "--steps", steps, "--checkpoint_every", "256", "--out", out]) == 0
+    assert main(["resume", "run", "--steps", "512", "--quiet"]) == 0
+    networks = [checkpoint.read(tmp_path / each / "networks.safetensors")[1] for each in ("whole", "run")]
+    assert records.digest(networks[0]) == records.digest(networks[1])
+
+
 @pytest.mark.slow
 def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:

@@ -225,6 +225,28 @@ def test_wrappers_go_around_the_environment_the_first_innermost() -> None:
     assert Gym("CartPole-v1", wrappers=[outer]).time_limit == 3
 
 
+class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Has arrays among its arguments, as wrappers of vector rewards do, and a list."""
+
+    def __init__(
+        self,
+        env: Any,
+        weight: np.ndarray | None = None,
+        names: Any = (),
+        either: "np.ndarray | list[int] | None" = None,
+    ) -> None:
+        super().__init__(env)
+        self.weight, self.names, self.either = weight, names, either
+
+
+def test_a_list_becomes_an_array_where_a_wrapper_declares_one() -> None:
+    """In files there are no arrays."""
+    arguments = {"weight": [0.5, 2.0], "names": [1, 2], "either": [3]}
+    env: Any = FromGymnasium(Told, wrappers=[{"class_path": f"{__name__}.Weighted", "init_args": arguments}]).make()
+    assert isinstance(env.weight, np.ndarray) and env.weight.tolist() == [0.5, 2.0]
+    assert env.names == [1, 2] and env.either == [3]
+
+
 def test_wrappers_are_written_down_as_a_file_holds_them() -> None:
     path = f"{__name__}.Left"
     builder = FromGymnasium(Told, wrappers=[Left, {"class_path": path, "init_args": {"of": 2}}])

@@ -28,10 +28,10 @@ STUDY = """
 base:
   env: Chain
   seeds: 2
-  steps: 16384
+  steps: 98304
   episodes: 1000000
   network.width: 32
-  checkpoint_every: 2048
+  checkpoint_every: 4096
 grid:
   env.length: [4, 5]
   policy: [UCB, Thompson]

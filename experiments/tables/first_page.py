@@ -3,7 +3,7 @@
 import math
 import statistics
 
-from experiments.provenance import entries
+from experiments.provenance import entries, tree_of
 from experiments.tables.cells import RESULTS, number, read
 from experiments.tables.evidence import best_of
 from experiments.tables.grids import peers_of, runs_of
@@ -32,11 +32,7 @@ def rows() -> list[list[str]]:
 
 def trees_of(files: str) -> str:
     """The trees of src/uppertail at which our results were made again, or else made; a dash if one is not known."""
-    trees = set[str]()
-    for path in sorted(RESULTS.glob(files)):
-        known = entries(path.parent)[path.name]
-        made = known["birth"]
-        trees.add(known.get("certified") or (made["tree"] if isinstance(made, dict) and not made["dirty"] else ""))
+    trees = {tree_of(entries(path.parent)[path.name]) or "" for path in RESULTS.glob(files)}
     return "-" if "" in trees or not trees else ", ".join(f"`{tree[:7]}`" for tree in sorted(trees))
 
 

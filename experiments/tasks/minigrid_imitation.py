@@ -70,4 +70,4 @@ if __name__ == "__main__":
             cell = learn(name, given.seed, given.seeds, given.steps)
             write(path, cell, indent=None)
             print(path.stem, cell["reached_step"], cell["last_tenth"], cell["greedy"], cell["wall_seconds"], flush=True)
-    draw([json.loads(path.read_text()) for path in sorted(given.out.glob("*.json"))], given.out / "curves")
+    draw([json.loads(path.read_text()) for path in sorted(given.out.glob("*-seeds-*.json"))], given.out / "curves")

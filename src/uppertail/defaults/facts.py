@@ -89,7 +89,7 @@ class Facts:
         """The numbers that show when time runs out."""
         return clocks(self.steps, left_out)
 
-    @property
+    @functools.cached_property
     def time(self) -> Int[np.ndarray, " numbers"]:
         """The numbers that count steps, where a wrapper of the user's shows the time; none: no wrapper does."""
         builder = self.builder
@@ -137,7 +137,7 @@ class Facts:
         """The numbers that change, or stay, by themselves and touch nothing else."""
         noise, judged = tuple(self.irrelevant.tolist()), None
         if np.shape(self.steps.observation)[1] - len(noise) > MOST_JUDGED:
-            judged = hiding_repeats(self.steps, noise)
+            judged = self.hiding_repeats(noise)
         found = functools.reduce(np.intersect1d, (idle_numbers(steps, noise, judged) for steps in self.by_number))
         if judged is not None and len(found) < len(judged):
             return found[:0]  # what is left would not repeat
@@ -150,6 +150,17 @@ class Facts:
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(without(self.steps.observation, left_out))
+
+    def hiding_repeats(self, left_out: tuple[int, ...]) -> Int[np.ndarray, " found"]:
+        """The few numbers that do not repeat, if observations do without them; none: there are no such numbers.
+
+        They change in most steps: a constant of an episode may be a goal, which is hard to tell among many numbers.
+        """
+        here, after = np.asarray(self.steps.observation), np.asarray(self.steps.next_observation)
+        changing = np.setdiff1d(np.flatnonzero(np.mean(here != after, axis=0) > 1 / 2), left_out)
+        found = [number for number in changing.tolist() if repeating(here[:, number]) < REPEATED]
+        hide = 0 < len(found) <= MOST_JUDGED and self.repeating((*left_out, *found)) >= REPEATED
+        return np.array(found if hide else [], np.int64)
 
     def pace(self, left_out: tuple[int, ...] = ()) -> Pace:
         """How many steps an action needs to make a difference: the median over numbers of an action."""
@@ -212,19 +223,6 @@ def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
     """
     first, later = ({row.tobytes() for row in half} for half in np.array_split(observations, 2))
     return len(first & later) / max(len(first), 1)
-
-
-def hiding_repeats(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " found"]:
-    """The few numbers that do not repeat, if observations do without them; none: there are no such numbers.
-
-    They change in most steps: a constant of an episode may be a goal, which is hard to tell among many numbers.
-    """
-    here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
-    places = np.setdiff1d(np.flatnonzero(np.mean(here != after, axis=0) > 1 / 2), left_out)
-    found = np.array([place for place in places if repeating(here[:, place]) < REPEATED], np.int64)
-    if not 0 < len(found) <= MOST_JUDGED or repeating(without(here, (*left_out, *found.tolist()))) < REPEATED:
-        return found[:0]
-    return found
 
 
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:

@@ -188,7 +188,8 @@ def in_words(plan: Plan, space: ObservationSpace, actions: Actions, success: Suc
     by_parts = ", learned by their parts" if actions.sizes else ""
     parts = [counted(actions.size, "action") + by_parts, *_of_observations(plan, space), _learns(plan["learner"])]
     low, high = plan["returns"]
-    parts.append(f"returns {low:.4g} to {high:.4g}, {plan.entries['returns'].reason}")
+    span = f"{low:.4g} to {high:.4g}" if low < high else "not known yet"
+    parts.append(f"returns {span}, {plan.entries['returns'].reason}")
     if success.episodes > 1:
         parts.append(f"solved: mean of {success.window} episodes at least {success.solved_mark:g}")
     elif success.is_defined:

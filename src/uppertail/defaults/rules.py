@@ -167,7 +167,7 @@ def _learner(facts: Facts, draft: Draft) -> Choice:
 
 
 def _discount(facts: Facts, draft: Draft) -> Choice:
-    steps = facts.pace(draft.left_out).steps * draft.builder.repeats if draft.averages_numbers else 1
+    steps = _lasting(facts, draft).value * draft.builder.repeats if draft.averages_numbers else 1
     if not 1 < steps < LONGEST:
         return Choice(DISCOUNT, "")
     reason = f"{steps} steps make a difference, so what they delay counts as {LONGEST} steps of {DISCOUNT} each"
@@ -181,6 +181,11 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(1, "observations are no numbers that are averaged over, so each step is a decision")
     if not draft.builder.can_repeat:
         return Choice(1, "a vector environment is used as it is")
+    return _lasting(facts, draft)
+
+
+def _lasting(facts: Facts, draft: Draft) -> Choice:
+    """How many steps an action should last, where numbers are averaged over."""
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     if facts.decides_anew(draft.left_out):
@@ -230,7 +235,7 @@ def known_or_measured(facts: Facts, discount: float, grows: bool = False) -> Cho
     if found.known:
         return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
     if found.low == found.high:
-        return Choice(found, "a guess, since a random policy saw no reward: the first reward sets the scale", True)
+        return Choice(found, "set by the first reward, since a random policy saw none", True)
     return Choice(found, "estimated from a random policy's", True)
 
 
@@ -379,8 +384,8 @@ RULES = (
         "discount",
         _discount,
         "the same as `env.action_repeat`",
-        f"where {LONGEST} steps make a difference, or a single one does: {DISCOUNT:g} a step, as for all else. Where 2 "
-        f"or 3 do: {DISCOUNT ** (LONGEST / 2):.3g} and {DISCOUNT ** (LONGEST / 3):.4f}, so that an action costs as "
+        f"where an action should last {LONGEST} steps, or a single one: {DISCOUNT:g} a step, as for all else. Where 2 "
+        f"or 3: {DISCOUNT ** (LONGEST / 2):.3g} and {DISCOUNT ** (LONGEST / 3):.4f}, so that an action costs as "
         "much delay as one of the longest. A network does not tell apart what differs less",
         f"{DISCOUNT:g}; {LONGEST}",
         "`LunarLander-v3`, seed 102, with a look at CartPole and Acrobot: "

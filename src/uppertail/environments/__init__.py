@@ -27,6 +27,7 @@ from uppertail.environments.packages import EnvironmentFailedError, PackageBuild
 from uppertail.environments.random_policy import (
     WIDER,
     Patience,
+    RandomPlay,
     Say,
     Steps,
     discounted_returns,

@@ -65,7 +65,7 @@ def list_actions(space: Any, levels: int | None = None) -> Actions:
         raise InputError(f"levels is {levels}: use 2, which are both ends, to {MOST_ACTIONS}, or leave it out.")
     if is_a(space, "Discrete"):
         return Actions(int(space.n), int(getattr(space, "start", 0)))
-    values = _values(space, levels or LEVELS)
+    values = values_of(space, levels or LEVELS)
     if (count := _count(values)) > MOST_COMBINED:
         shown = f"{count:,}" if count < 10**9 else f"about 10^{math.log10(count):.0f}"
         cut = f", each cut into {levels or LEVELS} levels" if is_a(space, "Box") else ""
@@ -78,7 +78,7 @@ def list_actions(space: Any, levels: int | None = None) -> Actions:
     return Actions(count, own=own, note=_note(space, values) if levels is None else None, sizes=sizes)
 
 
-def _values(space: Any, levels: int) -> list[Sequence[Any]]:
+def values_of(space: Any, levels: int = LEVELS) -> list[Sequence[Any]]:
     """The values of each number of an action."""
     if is_a(space, "MultiBinary"):
         return [range(2)] * math.prod(space.shape)
@@ -103,13 +103,13 @@ def _count(values: list[Sequence[Any]]) -> int:
 def _remedy(space: Any, levels: int) -> str:
     """Fewer levels, where there may be some."""
     fewer = range(levels - 1, 1, -1) if is_a(space, "Box") else ()
-    fitting = next((each for each in fewer if _count(_values(space, each)) <= MOST_COMBINED), None)
+    fitting = next((each for each in fewer if _count(values_of(space, each)) <= MOST_COMBINED), None)
     return WRAP if fitting is None else f"use --env.levels {fitting}, or {WRAP}"
 
 
 def _note(space: Any, values: list[Sequence[Any]]) -> str | None:
     """How numbers were cut; None if they have no more values."""
-    more = _count(_values(space, MORE_LEVELS))
+    more = _count(values_of(space, MORE_LEVELS))
     if more == _count(values):
         return None
     ends, most = {(each[0], each[-1]) for each in values}, max(map(len, values))

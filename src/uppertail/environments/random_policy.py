@@ -48,6 +48,22 @@ Walker = tuple[PyTree, Array, ActionMask]
 """State of an episode in progress, what it shows, and which actions are allowed."""
 
 
+class RandomPlay(NamedTuple):
+    """What a random policy earned in whole episodes.
+
+    Attributes:
+        returns: not discounted.
+        mean_length: of an episode, in steps.
+        going_on: the mean reward of a step, over actions that did not terminate; 0: all did.
+        idle: the share of actions that changed nothing in what is observed; 1: observations were not looked at.
+    """
+
+    returns: Float[np.ndarray, " episodes"]
+    mean_length: float
+    going_on: float
+    idle: float = 1.0
+
+
 class Steps(NamedTuple):
     """Steps of a random policy, episode after episode; the last one may be incomplete."""
 
@@ -79,11 +95,13 @@ class Steps(NamedTuple):
         """The returns of whole episodes, not discounted."""
         return np.array([rewards.sum() for rewards in self.episodes[:-1]])
 
-    @property
-    def going_on(self) -> float:
-        """The mean reward of actions that did not terminate; 0: all did."""
+    def played(self, repeats: int) -> RandomPlay:
+        """What they earned, where each action lasts so many steps."""
         goes_on = ~np.asarray(self.terminated)
-        return float(np.asarray(self.reward)[goes_on].mean()) if goes_on.any() else 0.0
+        paid = float(np.asarray(self.reward)[goes_on].mean()) if goes_on.any() else 0.0
+        same = (np.asarray(self.observation) == np.asarray(self.next_observation)).reshape(len(self.reward), -1)
+        idle = float(np.mean(same.all(axis=1) & goes_on)) if same.shape[1] else 1.0
+        return RandomPlay(self.returns, len(self.reward) * repeats / len(self.begins), paid / repeats, idle)
 
 
 def random_steps(builder: EnvironmentBuilder, observed: bool = False, say: Say = warnings.warn) -> Steps:
@@ -165,7 +183,8 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
             patience(
                 lambda passed: (
                     f"Before the run a random policy tries the environment: {len(rows):,} steps in {passed:.0f} s; "
-                    f"it takes {MEASURED_EPISODES} episodes, or at least {MEASURED_STEPS:,} steps."
+                    f"it ends after {MEASURED_EPISODES} episodes, or about {MEASURED_STEPS:,} steps"
+                    f"{f', but not before {least:,}' if least else ''}."
                 )
             )
     finally:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, States, one_hot_text
 from uppertail.errors import ContractError, InputError
@@ -280,8 +280,12 @@ def _apart(one: np.ndarray, other: np.ndarray) -> bool:
     if one.dtype.kind not in LARGE or one.shape != other.shape:
         return False
     large = np.abs(one.astype(np.float64)) >= LARGE[one.dtype.kind]
-    same = np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one == other
-    return bool((large & ~same).any())
+    return bool((large & differs(one, other)).any())
+
+
+def differs(one: np.ndarray, other: np.ndarray) -> Bool[np.ndarray, "..."]:
+    """Where two arrays of one shape differ by more than errors of sums."""
+    return np.asarray(~np.isclose(one, other, NOISE, 0.0) if one.dtype.kind == "f" else one != other)
 
 
 def _large(seen: np.ndarray) -> list[int]:

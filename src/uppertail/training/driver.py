@@ -33,6 +33,7 @@ class Played(NamedTuple):
 
     returns: Float[np.ndarray, "seeds episodes"]
     lengths: Int[np.ndarray, "seeds episodes"]  # as `steps_of` takes them
+    idle: Float[np.ndarray, "seeds episodes"] | None = None  # share of actions that changed nothing; None: not counted
 
 
 class Driver(abc.ABC):

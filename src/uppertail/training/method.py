@@ -120,7 +120,7 @@ def resolved(
     settings = dataclasses.replace(settings, rollout_steps=steps, discount=discount)
     method = dataclasses.replace(method, learner=learner, evidence=evidence)
     if learner.uses_gradients:
-        if useless := [name for name in asked if name in learner.unused]:
+        if plan is None and (useless := [name for name in asked if name in learner.unused]):
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
         ours = {**GradientDescent().usual(encoding), **learner.usual(encoding), **own}
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}

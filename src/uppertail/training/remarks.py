@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from uppertail.defaults.regression import SIGNIFICANT
-from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, VectorBuilder
+from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, RandomPlay, VectorBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
 from uppertail.networks import Network
@@ -34,6 +34,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     greedy = dict(zip(result.seeds, record.greedy_returns, strict=True))
     returns = dict(zip(result.seeds, (each.returns for each in record.episodes), strict=True))
     looks_past = past_the_limit(run, result.seeds)
+    earned = run.random and run.random.returns
     played, keeps_best = run.greedy and run.greedy.returns, run.settings.evaluate_every is not None
     found = (
         result.networks.remark(),
@@ -44,9 +45,10 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         met_chance(run),
         None if looks_past else given_up(returns, greedy, run.has_chance, ends_sooner(run, result)),
         looks_past
-        or less_than_random(greedy, run.random_returns, run.looks_far is not None)
+        or less_than_random(greedy, earned, run.looks_far is not None)
         or less_than_trained(played, returns, run.returns, keeps_best)
-        or no_more_than_random(run.greedy, result.seeds, run.random_returns, run.builder),
+        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run)),
+        None if run.driver.first_mask is not None else stands_still(run.greedy, result.seeds, run.random),
         unsettled(run, result.networks),
     )
     return [*filter(None, found)]
@@ -109,25 +111,17 @@ def met_chance(run: Run) -> str | None:
 
 def past_the_limit(run: Run, seeds: Sequence[int]) -> str | None:
     """The sentence of `no_limit_seen`, where a time limit is known and learning looks beyond it."""
-    builder, random, discount = run.builder, run.random_returns, run.settings.discount_per_step
+    builder, random = run.builder, run.random
     if not isinstance(builder, GymnasiumBuilder) or builder.ends_at_limit:
         return None
     limit = builder.inspected.time_limit
-    if run.greedy is None or random is None or not len(random) or limit is None:
+    if run.greedy is None or random is None or not len(random.returns) or limit is None:
         return None
     played = run.greedy._replace(lengths=builder.steps_of(run.greedy.lengths))
-    return no_limit_seen(played, seeds, random, run.random_lasts, run.going_on, limit, discount)
+    return no_limit_seen(played, seeds, random, limit, run.settings.discount_per_step)
 
 
-def no_limit_seen(
-    played: Played,
-    seeds: Sequence[int],
-    random: Float[np.ndarray, " episodes"],
-    lasts: float,
-    going_on: float,
-    limit: int,
-    discount: float,
-) -> str | None:
+def no_limit_seen(played: Played, seeds: Sequence[int], random: RandomPlay, limit: int, discount: float) -> str | None:
     """A sentence if greedy episodes end too soon, or not at all, since to learning it has no end to go on.
 
     They end too soon if they earn less than what going on would, at the mean reward of a random policy, until the
@@ -137,24 +131,22 @@ def no_limit_seen(
     Args:
         played: greedy episodes; their lengths are steps.
         seeds: theirs.
-        random: returns of a random policy.
-        lasts: the mean length of its episodes, in steps.
-        going_on: its mean reward in steps that did not terminate.
+        random: what a random policy earned.
         limit: of an episode, in steps.
         discount: per step.
     """
     if discount >= 1 or (1 - discount) * limit >= 1:  # it does not look beyond
         return None
-    ahead, mean = 1 / (1 - discount), float(random.mean())
+    ahead, mean, going_on = 1 / (1 - discount), float(random.returns.mean()), random.going_on
     shorter = f"{1 - 1 / limit:.{max(3, len(str(limit)))}g}"
-    error = float(random.std()) / math.sqrt(len(random))
+    surely = mean - SIGNIFICANT * float(random.returns.std()) / math.sqrt(len(random.returns))
     for seed, returns, lengths in zip(seeds, played.returns, played.lengths, strict=True):
         earned = float(returns.mean())
         least = earned + WORSE * abs(earned)
         if 2 * lengths.mean() < limit and going_on * ahead < earned and least < going_on * limit:
             does, far = f"ends at step {lengths.mean():.3g}", going_on * ahead
             better = f"going on until then, where it can, costs about {-going_on * limit:.4g}"
-        elif lengths.min() >= limit >= 2 * lasts and least < mean - SIGNIFICANT * error < earned * ahead / limit:
+        elif lengths.min() >= limit >= 2 * random.mean_length and least < surely < earned * ahead / limit:
             does, far = "goes on until then", earned * ahead / limit
             better = f"a random one, which ends sooner, earned {mean:.4g}"
         else:
@@ -168,8 +160,8 @@ def no_limit_seen(
 
 
 def ends_sooner(run: Run, result: TrainingResult) -> dict[int, bool]:
-    """Whether greedy episodes of each seed are shorter than its best one of training."""
-    if run.greedy is None:
+    """Whether greedy episodes of each seed are shorter than its best one of training; none: the discount is 1."""
+    if run.greedy is None or run.settings.discount_per_step >= 1:
         return {}
     lengths = run.builder.steps_of(run.greedy.lengths).mean(axis=1)
     return {
@@ -222,29 +214,54 @@ def less_than_random(
     return None
 
 
+def doubtful(run: Run) -> list[str]:
+    """What was chosen by a look at the environment, and may be wrong there."""
+    builder, plan = run.builder, run.plan
+    left_out = isinstance(builder, VectorBuilder) and builder.left_out and plan.is_measured("env.left_out")
+    lasting = builder.repeats > 1 and plan.is_measured("env.action_repeat")
+    return [
+        *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
+        *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * lasting,
+    ]
+
+
 def no_more_than_random(
     played: Played | None,
     seeds: Sequence[int],
     random: Float[np.ndarray, " episodes"] | None,
-    builder: EnvironmentBuilder,
+    doubts: Sequence[str] = (),
 ) -> str | None:
-    """A sentence if the greedy policy of a seed earns no more than a random policy did."""
-    if played is None or random is None or len(random) < 2 or not random.std():
+    """A sentence if the greedy policy of a seed earns no more than a random policy did; `doubts` are `doubtful`."""
+    if played is None or random is None or not _differ(random):
         return None
     for seed, each in zip(seeds, played.returns, strict=True):
         if each.mean() > random.mean():
             continue
-        left_out = isinstance(builder, VectorBuilder) and builder.left_out
-        chosen = [
-            *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
-            *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * (builder.repeats > 1),
-        ]
-        doubt = f" Doubt first what was chosen: {', and '.join(chosen)}." if chosen else ""
+        doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
         return (
             f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
             f"run ({random.mean():.4g}): train longer.{doubt}"
         )
     return None
+
+
+def stands_still(played: Played | None, seeds: Sequence[int], random: RandomPlay | None) -> str | None:
+    """A sentence if the greedy policy earns no more than a random one, and far more of its actions change nothing."""
+    if played is None or played.idle is None or random is None or not _differ(random.returns):
+        return None
+    for seed, returns, idle in zip(seeds, played.returns, played.idle, strict=True):
+        if returns.mean() <= random.returns.mean() and idle.mean() > (1 + random.idle) / 2:
+            return (
+                f"The greedy policy of seed {seed} takes actions that change nothing in what is observed "
+                f"({idle.mean():.0%} of them, and {random.idle:.0%} of random ones): where an action does nothing, let "
+                'the environment say that it is not allowed (info["action_mask"], or a method action_masks).'
+            )
+    return None
+
+
+def _differ(returns: Float[np.ndarray, " episodes"]) -> bool:
+    """Whether there are several returns that are not all the same."""
+    return len(returns) > 1 and bool(returns.std())
 
 
 def less_than_trained(

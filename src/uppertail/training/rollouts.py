@@ -295,6 +295,7 @@ def play_episodes(
         envs = hosts[0].num_envs  # a user's vector environment has its own number
         quota = math.ceil(episodes / envs)
         returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
+        taken, idle = np.zeros((count, quota, envs)), np.zeros((count, quota, envs))
         played = np.zeros((count, envs), np.int64)
         step, begins = 0, np.ones((count, envs), bool)
         observations = begin_all([host.reset for host in hosts], seeds, AT_FIRST)
@@ -308,12 +309,15 @@ def play_episodes(
                 on = np.flatnonzero(now.real & (played[row] < quota))
                 returns[row, played[row, on], on] += now.reward[on]
                 lengths[row, played[row, on], on] += now.steps[on]
+                same = (now.next_observation == observations[row]).reshape(envs, -1).all(axis=1) & ~now.terminated
+                taken[row, played[row, on], on] += 1
+                idle[row, played[row, on], on] += same[on]
                 ended = now.terminated | now.truncated
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real
                 observations[row] = now.observation
             after_step(int(played.sum()), quota * envs * count)
-    return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths)))
+    return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths, idle / taken)))
 
 
 def _side_by_side(builder: GymnasiumBuilder, most: int, in_training: int) -> int:

@@ -154,9 +154,7 @@ class Run:
             *([] if before is not None else self._of_what_was_seen(facts)),
         ]
         steps = facts.steps_so_far
-        self.random_returns = None if steps is None else steps.returns
-        self.random_lasts = 0.0 if steps is None else len(steps.reward) * facts.builder.repeats / len(steps.begins)
-        self.going_on = 0.0 if steps is None else steps.going_on / facts.builder.repeats
+        self.random = None if steps is None else steps.played(facts.builder.repeats)
         guessed = not self.returns.known and self.returns.low == self.returns.high
         driver.use(self.loop, self._refit if guessed else None)
         require_memory(size_of(driver.template), "The networks and replay buffers of all seeds need", SMALLER)

@@ -48,7 +48,9 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise ContractError(f"its step gives {count}: {FIVE}")
         after, reward, terminated, truncated, info = returned
         if reward is None or np.ndim(reward) or isinstance(reward, str | bytes) or np.iscomplexobj(reward):
-            raise ContractError(f"the reward is {reward!r}, which is no number: return a float")
+            many = reward is not None and np.size(reward) > 1
+            one = "one float, such as a weighted sum (--env.wrappers)" if many else "a float"
+            raise ContractError(f"the reward is {reward!r}, which is no number: return {one}")
         for name, end in (("terminated", terminated), ("truncated", truncated)):
             if end is None or isinstance(end, str | bytes) or np.size(end) != 1:
                 raise ContractError(f"{name} is {end!r}, which is no truth value: return True or False")
@@ -75,17 +77,6 @@ class WithOptions(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         return super().reset(seed=seed, options={**self.options, **(options or {})})
-
-
-class Unmasked(Checked):
-    """An environment that does not say which actions are allowed."""
-
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        first, _ = super().reset(**kwargs)
-        return first, {}
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        return *super().step(action)[:4], {}
 
 
 class Stack(Checked):

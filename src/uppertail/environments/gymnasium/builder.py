@@ -76,7 +76,8 @@ class GymnasiumBuilder(PackageBuilder):
             random policy depend on earlier ones.
         levels: into how many levels each number of an action is cut, both ends among them, if actions are a Box with
             bounds: an action is then one of all combinations, of which there may be 1,024; null: 3.
-        action_masks: whether only actions are taken that `info["action_mask"]` allows, where an environment gives it.
+        action_masks: whether only actions are taken that an environment allows, where it says so by
+            `info["action_mask"]`, its method `action_masks` or the part `action_mask` of a Dict observation.
         action_names: what pictures call the actions, in order, for example '[up, down]'; null: as the environment's
             `metadata["action_names"]` says, or its documentation.
         ends_at_limit: whether a truncated episode is learned as one that terminated, since its time limit is part of

@@ -21,6 +21,7 @@ from uppertail.environments.spaces import (
     Watched,
     at,
     chosen_origins,
+    differs,
     holds_more,
     is_a,
     is_image,
@@ -168,8 +169,8 @@ def _sample(space: Any) -> Any:
 
 def _become_equal(space: Any, reading: Reading, *observations: Any) -> bool:
     """Whether two observations that differ are read as the same."""
-    differ = any(not np.array_equal(*(at(each, path) for each in observations)) for path, _ in leaves(space))
-    return differ and np.array_equal(*map(reading.array, observations))
+    parts = ([np.ravel(at(each, path)) for each in observations] for path, _ in leaves(space))
+    return any(np.any(differs(*pair)) for pair in parts) and np.array_equal(*map(reading.array, observations))
 
 
 def _flat_images(space: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.action_masks import mask_of
-from uppertail.environments.gymnasium.adapter import Unmasked
+from uppertail.environments.gymnasium.masked import METHOD, Masked, Unmasked
 from uppertail.environments.gymnasium.wrapping import time_limit, wrappers_of
 from uppertail.environments.packages import LARGEST, described
 
@@ -43,6 +43,8 @@ def read_table(env: gymnasium.Env[Any, Any]) -> tuple[FiniteMDP | None, str | No
         if not isinstance(getattr(bare, "P", None), dict):
             return None, None
         for wrapper in wrappers_of(env):
+            if isinstance(wrapper, Masked):
+                return None, f"its table does not have what its {METHOD}() says"
             if type(wrapper) not in NEUTRAL_WRAPPERS:
                 return None, f"its wrapper {type(wrapper).__name__} may change what the table says"
         entries, starts, masks = _entries(bare), np.asarray(bare.initial_state_distrib, float), _masks(bare)

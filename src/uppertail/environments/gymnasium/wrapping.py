@@ -5,15 +5,18 @@ import importlib
 import importlib.util
 import re
 import types
+import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import gymnasium
+import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeAwareObservation, TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
-from uppertail.environments.gymnasium.adapter import Listed, Stack, Unmasked, WithFirst, WithOptions
+from uppertail.environments.gymnasium.adapter import Listed, Stack, WithFirst, WithOptions
+from uppertail.environments.gymnasium.masked import Masked, Unmasked
 from uppertail.environments.packages import described
 from uppertail.errors import InputError, message_of
 
@@ -34,15 +37,22 @@ def wrappers_of(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any
 
 def time_limit(env: Made) -> int | None:
     """Steps after which its wrappers truncate an episode; None where there is no such limit."""
-    if isinstance(env, VectorEnv):
-        return None if env.spec is None else env.spec.max_episode_steps
-    limits = [wrapper._max_episode_steps for wrapper in wrappers_of(env) if isinstance(wrapper, TimeLimit)]
+    if isinstance(env, VectorEnv) and env.spec is not None:
+        return env.spec.max_episode_steps
+    limits = [wrapper._max_episode_steps for wrapper in _wrappers_in(env) if isinstance(wrapper, TimeLimit)]
     return min(limits, default=None)
 
 
 def shows_time(env: Made) -> bool:
     """Whether one of its wrappers shows how many steps of an episode are gone."""
-    return not isinstance(env, VectorEnv) and any(isinstance(each, TimeAwareObservation) for each in wrappers_of(env))
+    return any(isinstance(each, TimeAwareObservation) for each in _wrappers_in(env))
+
+
+def _wrappers_in(env: Made) -> list[gymnasium.Env[Any, Any]]:
+    """Its wrappers, or those of the first environment of a vector that holds its environments."""
+    held = getattr(env.unwrapped, "envs", None) if isinstance(env, VectorEnv) else [env]
+    first = held[0] if isinstance(held, list | tuple) and held else None
+    return [*wrappers_of(first)] if isinstance(first, gymnasium.Env) else []
 
 
 def missing(module: str) -> str:
@@ -103,7 +113,8 @@ def _wrap(env: Made, asked: Any) -> Made:
     """The environment in a wrapper; InputError if the wrapper refuses it or its arguments."""
     path, arguments = _split(asked)
     try:
-        wrapped = _load(path)(env, **arguments)
+        wrapper = _load(path)
+        wrapped = wrapper(env, **_as_declared(wrapper, arguments))
     except InputError:
         raise
     except Exception as error:
@@ -114,6 +125,23 @@ def _wrap(env: Made, asked: Any) -> Made:
     if not isinstance(wrapped, gymnasium.Env | VectorEnv):
         raise InputError(f"The wrapper {path} gives {wrapped!r}, which is no Gymnasium environment: {FORM}.")
     return wrapped
+
+
+def _as_declared(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as files hold them, with arrays in place of lists where the wrapper declares an array."""
+    try:
+        declared = typing.get_type_hints(wrapper.__init__ if isinstance(wrapper, type) else wrapper)
+    except (AttributeError, NameError, TypeError):  # of a callable without any, or with names that are not there
+        declared = dict[str, Any]()
+    is_list = {name for name, value in arguments.items() if isinstance(value, list) and _is_array(declared.get(name))}
+    return {name: np.array(value) if name in is_list else value for name, value in arguments.items()}
+
+
+def _is_array(declared: Any) -> bool:
+    """Whether an argument may be an array, and not a list."""
+    is_union = typing.get_origin(declared) in (typing.Union, types.UnionType)
+    kinds = [typing.get_origin(each) or each for each in (typing.get_args(declared) if is_union else (declared,))]
+    return np.ndarray in kinds and list not in kinds
 
 
 def actions_of(env: Made, levels: int | None) -> Actions:
@@ -145,7 +173,10 @@ def make_wrapped(
     if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked
         actions = list_actions(made.action_space, levels)
         made = made if actions.own is None else Listed(made, actions)
-        made = made if masked else Unmasked(made)
+        if not masked:
+            made = Unmasked(made)
+        elif Masked.fits(made):
+            made = Masked(made)
     if stack == 1 or not isinstance(made, gymnasium.Env):
         return made
     return WithFirst(made) if stack == "first" else Stack(made, stack)

@@ -1,0 +1,99 @@
+"""Environments that say which actions are allowed in another way than by their infos, or whose masks are not asked."""
+
+import functools
+import inspect
+import math
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from uppertail.environments.actions import values_of
+from uppertail.environments.gymnasium.action_masks import KEY, mask_of
+from uppertail.environments.gymnasium.adapter import Checked, Listed
+from uppertail.environments.spaces import is_a
+from uppertail.errors import ContractError
+
+METHOD = "action_masks"  # as sb3-contrib asks for it
+
+
+class Unmasked(Checked):
+    """An environment that does not say which actions are allowed."""
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        first, _ = super().reset(**kwargs)
+        return first, {}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        return *super().step(action)[:4], {}
+
+
+class Masked(Checked):
+    """Puts into each info the mask that an environment gives by a method, or as a part of its observation.
+
+    Its method `action_masks`, as sb3-contrib asks for it, gives a truth value for each action or, if an action is
+    several integers, for each value of the first of them, then of the second, and so on. The part `action_mask` of a
+    Dict observation, as in PettingZoo, has one for each action of the list. What an info has goes before.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        listed: Any = env.action_space
+        own: Any = env.env.action_space if isinstance(env, Listed) else listed
+        self.count, self.no_action = int(listed.n), np.zeros(int(listed.n), bool)
+        self.by_method = _has_method(env)
+        several = self.by_method and is_a(own, "MultiDiscrete", "MultiBinary")
+        self.sizes = [*map(len, values_of(own))] if several else []
+
+    @staticmethod
+    def fits(env: gymnasium.Env[Any, Any]) -> bool:
+        """Whether an environment has such a method, or such a part with a number for each action."""
+        space, actions = getattr(env, "observation_space", None), getattr(env, "action_space", None)
+        part = space.spaces.get(KEY) if isinstance(space, spaces.Dict) else None
+        shape = None if part is None else part.shape
+        return _has_method(env) or (shape is not None and bool(math.prod(shape) == getattr(actions, "n", None)))
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        first, info = super().reset(**kwargs)
+        return first, self._told(first, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        after, reward, terminated, truncated, info = super().step(action)
+        told = {KEY: self.no_action} if terminated else self._told(after, info)
+        return after, reward, terminated, truncated, told
+
+    def _told(self, observation: Any, info: Any) -> dict[str, Any]:
+        """What is allowed, as an info says it; nothing where the environment does not say."""
+        if isinstance(info, dict) and info.get(KEY) is not None:
+            return info
+        given = self._by_method() if self.by_method else observation.get(KEY) if isinstance(observation, dict) else None
+        return {} if given is None else {KEY: np.ravel(given)}
+
+    def _by_method(self) -> Any:
+        """The mask of the method; None if it gives none."""
+        try:
+            given = self.env.get_wrapper_attr(METHOD)()
+        except NotImplementedError:
+            return None
+        if given is None:
+            return None
+        length, wanted = np.size(given), sum(self.sizes) or self.count
+        if length != wanted:
+            raise ContractError(
+                f"its {METHOD}() gives {length} values, not {wanted}: give one for each action, or for each value of "
+                "each integer of an action (--env.action_masks false: masks are ignored)"
+            )
+        mask = mask_of({KEY: np.ravel(given)}, length)
+        if mask is None or not self.sizes:
+            return mask
+        return functools.reduce(np.logical_and.outer, np.split(mask, np.cumsum(self.sizes)[:-1])).ravel()
+
+
+def _has_method(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether the environment, or one that it wraps, has the method, and it needs no arguments."""
+    method = env.get_wrapper_attr(METHOD) if env.has_wrapper_attr(METHOD) else None
+    try:
+        return callable(method) and inspect.signature(method).bind() is not None
+    except (TypeError, ValueError):
+        return False
