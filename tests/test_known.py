@@ -105,6 +105,13 @@ def test_upper_bounds_are_left_as_they_are(by_chance: bool) -> None:
     np.testing.assert_allclose(bounds(learner.played(state)), bounds(state.network), atol=2e-3)
 
 
+def test_the_mean_of_a_policy_that_does_not_end_as_the_greedy_one_is_its_own() -> None:
+    learner, state = learned(data_of(3, False), False, None)
+    for policy, is_own in ((ut.EpsilonGreedy(), True), (ut.Thompson(), False), (ut.PosteriorSampling(), False)):
+        other = dataclasses.replace(learner, agent=dataclasses.replace(learner.agent, policy=policy))
+        assert (other.played(state) is state.network) == is_own
+
+
 @dataclasses.dataclass(frozen=True)
 class Pits(EnvironmentBuilder):
     """A room of 8 x 8 cells with a goal in the far corner, which pays 1, and pits that end an episode."""

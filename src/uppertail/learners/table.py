@@ -167,10 +167,12 @@ class TableLearner(Learner):
     def played(self, state: LearnerState) -> Network:
         """The table with the means of the best plan through what was tried, below the upper bounds that it has.
 
-        What was not tried is expected to earn a little less than all that was, so that the greedy policy leaves it.
+        What was not tried is expected to earn a little less than all that was, so that the greedy policy leaves it. Of
+        a policy that does not end as the greedy one, such as a uniform one, the table keeps the mean.
         """
         network, memory, coordinates = state.network, state.memory, self.coordinates
-        if not coordinates.is_mean.any():
+        ends_greedy = self.agent.policy.explores_by_spread or self.agent.policy.posterior is not None
+        if not ends_greedy or not coordinates.is_mean.any():
             return network
         tried = network.counts > 0
         out = (memory.arrivals >= ARRIVALS) & ~jnp.any(tried, axis=1)
