@@ -258,3 +258,13 @@ def test_unused_folder_counts_up(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run-2").mkdir()
     assert records.unused_folder(tmp_path, "run").name == "run-3"
+
+
+@pytest.mark.parametrize(("reward", "steps", "mark"), [(0.01, 100, 1.0), (0.001, 1000, 1.0), (-0.1, 10, -1.0)])
+def test_a_return_is_a_success_though_32_bits_lose_some_of_it(reward: float, steps: int, mark: float) -> None:
+    """A hundred rewards of 0.01 are 0.99999934 there, which is no failure; 0.999 of the mark is one."""
+    returns = np.cumsum(np.full(steps, reward, np.float32), dtype=np.float32)[-1:]
+    assert returns[0] < mark
+    success, less = Success(mark), returns - np.float32(0.001)
+    assert success.judged(returns).all() and not success.judged(less).any()
+    assert success.rate(returns[None]) == 1 and success.rate(less[None]) == 0

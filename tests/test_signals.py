@@ -1,5 +1,6 @@
 """Signals: a run that is asked to stop keeps what it learned, soon."""
 
+import functools
 import math
 import os
 import signal
@@ -12,6 +13,8 @@ import pytest
 
 import uppertail as ut
 from killed import assert_same
+from uppertail.cli import main
+from uppertail.cli import train as cli_train
 from uppertail.training import host, process
 from uppertail.training.process import interruptible
 from worlds import Cell
@@ -60,6 +63,39 @@ def test_a_run_ends_at_its_next_rollout_and_plays_on_for_a_while(
     assert [math.isnan(each) for each in record.greedy_returns] == [seconds < 0] * 2
     if seconds > 0:
         assert_same(train(Signaled, checkpoints=kept), train(Signaled))
+
+
+def after(steps: int) -> Any:
+    """Called after a chunk: a signal that comes once so many steps are made."""
+    return lambda progress: signal.raise_signal(signal.SIGTERM) if progress.step >= steps else None
+
+
+def test_an_interruption_leaves_no_moment_in_a_run_that_goes_on(tmp_path: Any) -> None:
+    """The end of what was learned until then is a moment of that result only."""
+    settings = ut.Settings(seeds=1, episodes=10**6, steps=16_384)
+    run = functools.partial(ut.train, ut.Chain(length=5), settings=settings, record="distributions")
+    kept = ut.Checkpoints(tmp_path, every=256)
+    with pytest.raises(ut.TrainingInterrupted) as stop:
+        run(checkpoints=kept, on_chunk=after(512))
+    results: Any = stop.value.result, run(checkpoints=kept), run()
+    interrupted, resumed, whole = (result.distributions.step[:, 0].tolist() for result in results)
+    assert 512 <= interrupted[-1] < 16_384 and interrupted[-1] not in whole
+    assert resumed == whole
+
+
+def test_a_signal_at_the_end_of_a_run_interrupts_nothing(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = cli_train.drive
+
+    def drive(run: Any, on_chunk: Any, *rest: Any) -> Any:
+        return real(run, lambda progress: (after(256)(progress), on_chunk(progress))[1], *rest)
+
+    monkeypatch.setattr(cli_train, "drive", drive)
+    limits = ["--seeds", "1", "--steps", "256", "--checkpoint_every", "256"]
+    assert main(["train", "--env", "Chain", "--env.length", "5", *limits, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().err
+    assert "The run was at its end when the signal came: it is complete." in said and "Interrupted" not in said
 
 
 def test_another_ctrl_c_ends_at_once_unless_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,12 +108,18 @@ class Agent:
         A loop through known states would otherwise have the mean of the way to the goal and the spread of what is
         unknown.
         """
+        if not any(self.family.is_mean):
+            return z
+        greedy = take(z_next, jnp.argmax(masked(jax.vmap(self.family.mean)(z_next), mask)))
+        return self.with_mean(z, self.family.mean(greedy))
+
+    def with_mean(self, z: PyTree, mean: Float[Array, ""]) -> PyTree:
+        """The distribution with another mean and the upper bound that it has; as it is, if the family has no mean."""
         family, is_mean = self.family, np.array(self.family.is_mean)
         if not is_mean.any():
             return z
-        greedy = take(z_next, jnp.argmax(masked(jax.vmap(family.mean)(z_next), mask)))
-        lost = (family.mean(greedy) - family.mean(z)) / jnp.maximum(self.policy.optimism, TINY)
-        return family.from_coordinates(jnp.where(is_mean, family.coordinates(greedy), family.coordinates(z) - lost))
+        lost = (mean - family.mean(z)) / jnp.maximum(self.policy.optimism, TINY)
+        return family.from_coordinates(jnp.where(is_mean, mean, family.coordinates(z) - lost))
 
     def choice(self, key: PRNGKeyArray, z: PyTree, mask: ActionMask = None) -> Int[Array, ""]:
         """The policy's choice in a state, from the return distributions of one member and the allowed actions alone."""

@@ -11,10 +11,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from uppertail.agent import TINY, Agent, where
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.coordinates import Coordinates
+from uppertail.learners.known import known_returns
 from uppertail.learners.novelty import Novelty, class_of, new_to_its_pair
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.table_state import Sums, Sweep, TableMemory, TableReturns
 from uppertail.masks import ActionMask, masked
+from uppertail.networks import Network
 from uppertail.policies.base import Posterior
 from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
@@ -61,6 +63,9 @@ MOST = 1.0
 
 ARRIVALS = 3
 """Arrivals in a state that was never left, after which time is taken to run out there: nothing is hoped for beyond."""
+
+LESS = 1e-5
+"""How much less than all that was tried in a state the rest is expected to earn there, as a share of it."""
 
 RENEW = 2  # folded into the key of a learning step to renew a draw
 
@@ -158,6 +163,37 @@ class TableLearner(Learner):
         none, arrivals = jnp.zeros(()), jnp.zeros(states, jnp.int32)
         memory = TableMemory(outcomes, Novelty.none(states), none, none, errors, oldest, arrivals, masks)
         return LearnerState(network.observe(observations), memory)
+
+    def played(self, state: LearnerState) -> Network:
+        """The table with the means of the best plan through what was tried, below the upper bounds that it has.
+
+        What was not tried is expected to earn a little less than all that was, so that the greedy policy leaves it. Of
+        a policy that does not end as the greedy one, such as a uniform one, the table keeps the mean.
+        """
+        network, memory, coordinates = state.network, state.memory, self.coordinates
+        ends_greedy = self.agent.policy.explores_by_spread or self.agent.policy.posterior is not None
+        if not ends_greedy or not coordinates.is_mean.any():
+            return network
+        tried = network.counts > 0
+        out = (memory.arrivals >= ARRIVALS) & ~jnp.any(tried, axis=1)
+        still = self.largest_change * self.exactness
+        allowed = memory.allowed(jnp.arange(tried.shape[0]))
+        found = known_returns(memory.outcomes, tried, allowed, out, self.agent.discount, still)
+        lowest = jnp.min(jnp.where(tried, found, jnp.inf), axis=1, keepdims=True)
+        less = jnp.maximum(still, LESS * jnp.abs(lowest))
+        lowest = jnp.where(jnp.isinf(lowest), lowest, lowest - less)
+
+        def known(value: Float[Array, " outputs"], tried: Array, found: Array, lowest: Array) -> Array:
+            z = coordinates.distribution(value)
+            mean = jnp.where(tried, found, jnp.minimum(self.agent.family.mean(z), lowest))
+            return coordinates.of(self.agent.with_mean(z, mean))
+
+        lowest = jnp.broadcast_to(lowest, tried.shape)
+        values = jax.vmap(jax.vmap(known))(network.values, tried, found, lowest)
+        return dataclasses.replace(network, values=values)
+
+    def without_data(self, state: LearnerState) -> LearnerState:
+        return state
 
     def refitted(self, before: Learner, state: LearnerState) -> LearnerState:
         assert isinstance(before, TableLearner)

@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float, Int
 
 SOLVED_WINDOW = 50
 SLACK = 0.1
+ROUNDED = 1e-5
+"""What sums of rewards in 32 bits may lose, as a share of the return: a hundred rewards of 0.01 are below 1."""
 FINAL_WINDOW = 100
 
 COLUMNS = {"return": "returns", "length": "lengths", "step": "end_steps"}
@@ -70,12 +72,12 @@ class Success:
 
     def judged(self, returns: Float[np.ndarray, " episodes"]) -> Bool[np.ndarray, " judged"]:
         """Whether each episode succeeds or, from the first on before which there were enough, the last ones do."""
-        return means(returns, self.episodes) >= self.mark
+        return at_least(means(returns, self.episodes), self.mark)
 
     def rate(self, returns: Float[np.ndarray, "seeds episodes"]) -> Float[np.ndarray, " seeds"]:
         """Share of successes among episodes played after training: a mean, if it is judged, is that of all of them."""
         judged = returns if self.episodes == 1 else returns.mean(axis=1, keepdims=True, dtype=np.float64)
-        return (judged >= self.mark).mean(axis=1)
+        return at_least(judged, self.mark).mean(axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Episodes:
 
     def reached(self, mean_return: float, window: int = SOLVED_WINDOW) -> int | None:
         """Number of the first episode at which the mean return of the last ones is at least this."""
-        reached = np.flatnonzero(means(self.returns, window) >= mean_return - 1e-9)
+        reached = np.flatnonzero(at_least(means(self.returns, window), mean_return))
         return int(reached[0]) + window if reached.size else None
 
     def kept(self, success: Success) -> float | None:
@@ -173,6 +175,11 @@ def means(returns: Float[np.ndarray, " episodes"], window: int) -> Float[np.ndar
         return returns[: returns.size if window == 1 else 0]
     totals = np.cumsum(np.concatenate([[0.0], returns.astype(np.float64)]))
     return (totals[window:] - totals[:-window]) / window
+
+
+def at_least(returns: Any, mark: float) -> Any:
+    """Whether returns, or means of them, reach a mark, up to what sums in 32 bits may lose."""
+    return returns >= mark - ROUNDED * abs(mark)
 
 
 def arrays_of(episodes: Sequence[Episodes]) -> dict[str, Float[np.ndarray, "seeds episodes"]]:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from uppertail.records.episodes import Episodes, Success, arrays_of, median_episode
+from uppertail.records.episodes import Episodes, Success, arrays_of, at_least, median_episode
 from uppertail.records.folder import DISTRIBUTIONS, EPISODES, SUMMARY, arrays_below, digest, write_arrays, write_json
 
 CHECKSUM = "sha256"  # the last entry of summary.json
@@ -86,7 +86,7 @@ class RunRecord:
     def greedy_solves(self) -> list[bool | None]:
         """For each seed, whether the greedy policy's mean return is a success; None where that is not known."""
         known = self.has_success
-        return [bool(ret >= self.success.mark) if known and ret == ret else None for ret in self.greedy_returns]
+        return [bool(at_least(ret, self.success.mark)) if known and ret == ret else None for ret in self.greedy_returns]
 
     @property
     def first_success_episode(self) -> list[int | None]:

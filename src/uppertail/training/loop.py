@@ -250,8 +250,8 @@ class Loop:
         after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts, run.best)
         reached = self._reached_limit(after) & ~self._reached_limit(run)
         # `where` and `cond` would copy a network in every iteration; a loop that does not begin writes nothing
-        once, network = (reached, run.network_at_limit), self.learner.played(learned)
-        _, network = jax.lax.while_loop(lambda once: once[0], lambda _: (jnp.zeros((), bool), network), once)
+        once, never = (reached, run.network_at_limit), jnp.zeros((), bool)
+        _, network = jax.lax.while_loop(lambda once: once[0], lambda _: (never, self.learner.played(learned)), once)
         return after._replace(network_at_limit=network), metrics
 
     def without_data(self, run: RunState) -> RunState:

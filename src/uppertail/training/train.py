@@ -228,10 +228,9 @@ def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked
         if isinstance(answer, Stop) and not ledger.over:
             ledger.stopped = answer.reason
         over = ledger.over or asked_to_stop.is_set()
-        if over:
-            run.record(state)
         if saver:
             saver.after_chunk(state, steps_before, over)
+    run.record(state)  # not in a checkpoint: a run that goes on from there has no moment there
     return state
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import math
 from typing import Any
 
 import gymnasium
@@ -32,9 +31,9 @@ class Unmasked(Checked):
 class Masked(Checked):
     """Puts into each info the mask that an environment gives by a method, or as a part of its observation.
 
-    Its method `action_masks`, as sb3-contrib asks for it, gives a truth value for each action or, if an action is
-    several integers, for each value of the first of them, then of the second, and so on. The part `action_mask` of a
-    Dict observation, as in PettingZoo, has one for each action of the list. What an info has goes before.
+    That is the method `action_masks`, as sb3-contrib asks for it, or the part `action_mask` of a Dict observation, as
+    in PettingZoo. It has a truth value for each action or, if an action is several integers, for each value of the
+    first of them, then of the second, and so on, or for each combination. What an info has goes before.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -43,16 +42,14 @@ class Masked(Checked):
         own: Any = env.env.action_space if isinstance(env, Listed) else listed
         self.count, self.no_action = int(listed.n), np.zeros(int(listed.n), bool)
         self.by_method = _has_method(env)
-        several = self.by_method and is_a(own, "MultiDiscrete", "MultiBinary")
-        self.sizes = [*map(len, values_of(own))] if several else []
+        self.sizes = [*map(len, values_of(own))] if is_a(own, "MultiDiscrete", "MultiBinary") else []
 
     @staticmethod
     def fits(env: gymnasium.Env[Any, Any]) -> bool:
-        """Whether an environment has such a method, or such a part with a number for each action."""
-        space, actions = getattr(env, "observation_space", None), getattr(env, "action_space", None)
+        """Whether an environment has such a method, or such a part."""
+        space = getattr(env, "observation_space", None)
         part = space.spaces.get(KEY) if isinstance(space, spaces.Dict) else None
-        shape = None if part is None else part.shape
-        return _has_method(env) or (shape is not None and bool(math.prod(shape) == getattr(actions, "n", None)))
+        return _has_method(env) or (part is not None and part.shape is not None)
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         first, info = super().reset(**kwargs)
@@ -67,25 +64,31 @@ class Masked(Checked):
         """What is allowed, as an info says it; nothing where the environment does not say."""
         if isinstance(info, dict) and info.get(KEY) is not None:
             return info
-        given = self._by_method() if self.by_method else observation.get(KEY) if isinstance(observation, dict) else None
-        return {} if given is None else {KEY: np.ravel(given)}
+        if self.by_method:
+            given, what = self._by_method(), f"its {METHOD}() gives"
+        else:
+            part = observation.get(KEY) if isinstance(observation, dict) else None
+            given, what = part, f"the part {KEY} of its observation has"
+        return {} if given is None else {KEY: self._of_actions(given, what)}
 
     def _by_method(self) -> Any:
         """The mask of the method; None if it gives none."""
         try:
-            given = self.env.get_wrapper_attr(METHOD)()
+            return self.env.get_wrapper_attr(METHOD)()
         except NotImplementedError:
             return None
-        if given is None:
-            return None
-        length, wanted = np.size(given), sum(self.sizes) or self.count
-        if length != wanted:
+
+    def _of_actions(self, given: Any, what: str) -> Any:
+        """A mask with a value for each action of the list."""
+        length, values = np.size(given), sum(self.sizes)
+        if length not in (values, self.count):
+            wanted = f"{values} or {self.count}" if values else self.count
             raise ContractError(
-                f"its {METHOD}() gives {length} values, not {wanted}: give one for each action, or for each value of "
-                "each integer of an action (--env.action_masks false: masks are ignored)"
+                f"{what} {length} values, not {wanted}: give one for each action, or for each value of each integer of "
+                "an action (--env.action_masks false: masks are ignored)"
             )
         mask = mask_of({KEY: np.ravel(given)}, length)
-        if mask is None or not self.sizes:
+        if mask is None or length != values:
             return mask
         return functools.reduce(np.logical_and.outer, np.split(mask, np.cumsum(self.sizes)[:-1])).ravel()
 
