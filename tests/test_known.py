@@ -13,7 +13,7 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
-from uppertail.types import POLICY_CHOICE, Transition
+from worlds import recorded
 
 STATES, ACTIONS, DISCOUNT = 6, 3, 0.9
 
@@ -28,7 +28,7 @@ def data_of(seed: int, by_chance: bool, count: int = 24) -> dict[str, np.ndarray
         "action": actions,
         "next": (2 * states + actions + slips) % STATES,
         "reward": ((states * 7 + actions * 3) % 5 - 2.0) * 0.5,
-        "ends": (states + actions) % 5 == 4,
+        "terminated": (states + actions) % 5 == 4,
     }
 
 
@@ -36,15 +36,7 @@ def learned(data: dict[str, np.ndarray], by_chance: bool, masks: np.ndarray | No
     """The table learner and its state after these transitions."""
     agent = Agent(ut.Gaussian(scale=1.0), ut.UCB(), OneHot(STATES), DISCOUNT, has_masks=masks is not None)
     learner = ut.LeastSquares(stochastic=by_chance, tolerance=1e-6).build(agent, None)
-    fresh = Transition(
-        jnp.asarray(data["state"], jnp.int32),
-        jnp.asarray(data["action"], jnp.int32),
-        jnp.asarray(data["reward"], jnp.float32),
-        jnp.asarray(data["ends"]),
-        jnp.asarray(data["next"], jnp.int32),
-        jnp.full(len(data["state"]), POLICY_CHOICE, jnp.int32),
-        next_action_mask=None if masks is None else jnp.asarray(masks[data["next"]]),
-    )
+    fresh = recorded(data, next_action_mask=None if masks is None else jnp.asarray(masks[data["next"]]))
     state = learner.init(jax.random.key(0), jnp.zeros(1, jnp.int32), ACTIONS)
     state, _ = jax.jit(learner.learn)(jax.random.key(1), state, fresh, jnp.asarray(0))
     return learner, state
@@ -59,7 +51,7 @@ def by_hand(data: dict[str, np.ndarray], masks: np.ndarray | None) -> np.ndarray
     for state, action, after, reward, ends in zip(*data.values(), strict=True):
         seen.setdefault((int(state), int(action)), []).append((float(reward), int(after), bool(ends)))
     worst = min(0.0, float(data["reward"].min())) / (1 - DISCOUNT)
-    arrivals = np.bincount(data["next"][~data["ends"]], minlength=STATES)
+    arrivals = np.bincount(data["next"][~data["terminated"]], minlength=STATES)
     ended = (arrivals >= 3) & ~np.isin(np.arange(STATES), data["state"])
     values = np.where(ended, 0.0, worst)
     found = np.full((STATES, ACTIONS), np.nan)

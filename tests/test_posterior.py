@@ -15,7 +15,7 @@ from uppertail.errors import InputError
 from uppertail.learners.table import NOISE_COUNT
 from uppertail.training.loop import Actor
 from uppertail.training.method import Method, sanity_warnings
-from uppertail.types import POLICY_CHOICE, Transition
+from worlds import recorded
 
 STATES, ACTIONS, DISCOUNT, DRAWS = 4, 2, 0.9, 3
 POLICY = ut.PosteriorSampling(c=1.5, scale=0.8, draws=DRAWS)
@@ -25,14 +25,7 @@ FAMILIES = [ut.Gaussian(scale=1.0), ut.Categorical(bins=5, low=-1.0, high=3.0), 
 def learned(family: Any, data: dict[str, Any], rollouts: int, policy: Any = POLICY) -> tuple[Any, float]:
     """The state of a table after these transitions, and the value of what was never seen."""
     learner = ut.LeastSquares(tolerance=1e-6).build(Agent(family, policy, OneHot(STATES), DISCOUNT), None)
-    rows = Transition(
-        jnp.asarray(data["state"], jnp.int32),
-        jnp.asarray(data["action"], jnp.int32),
-        jnp.asarray(data["reward"], jnp.float32),
-        jnp.asarray(data["terminated"]),
-        jnp.asarray(data["next"], jnp.int32),
-        jnp.full(len(data["state"]), POLICY_CHOICE, jnp.int32),
-    )
+    rows = recorded(data)
     state, learn = learner.init(jax.random.key(0), rows.observation[:1], ACTIONS), jax.jit(learner.learn)
     size = len(data["state"]) // rollouts
     for number in range(rollouts):

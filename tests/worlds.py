@@ -98,3 +98,16 @@ def transitions(states: Any, actions: list[int], nexts: Any) -> Transition:
     no, nothing = jnp.zeros(count, bool), jnp.zeros(count)
     following = jnp.full(count, POLICY_CHOICE)
     return Transition(jnp.asarray(states), jnp.asarray(actions), nothing, no, jnp.asarray(nexts), following)
+
+
+def recorded(data: dict[str, np.ndarray], **more: Any) -> Transition:
+    """Transitions from arrays by name, whose next actions are the policy's."""
+    return Transition(
+        jnp.asarray(data["state"], jnp.int32),
+        jnp.asarray(data["action"], jnp.int32),
+        jnp.asarray(data["reward"], jnp.float32),
+        jnp.asarray(data["terminated"]),
+        jnp.asarray(data["next"], jnp.int32),
+        jnp.full(len(data["state"]), POLICY_CHOICE, jnp.int32),
+        **more,
+    )
