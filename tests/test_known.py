@@ -13,15 +13,20 @@ import uppertail as ut
 from uppertail.agent import Agent
 from uppertail.encodings import OneHot
 from uppertail.environments import EnvironmentBuilder, FiniteMDP
+from uppertail.learners.known import known_returns
+from uppertail.learners.outcomes import Outcomes
 from worlds import recorded
 
 STATES, ACTIONS, DISCOUNT = 6, 3, 0.9
 
 
-def data_of(seed: int, by_chance: bool, count: int = 24) -> dict[str, np.ndarray]:
-    """Random transitions of a small process, of which some pairs are never tried."""
+def data_of(seed: int, by_chance: bool, count: int = 24, masks: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Random transitions of a small process, of which some pairs are never tried; only allowed ones are."""
     random = np.random.default_rng(seed)
     states, actions = random.integers(STATES - 1, size=count), random.integers(ACTIONS, size=count)
+    if masks is not None:
+        states, actions = (each[masks[states, actions]] for each in (states, actions))
+    count = states.size
     slips = random.integers(2, size=count) if by_chance else np.zeros(count, np.int64)
     return {
         "state": states,
@@ -42,7 +47,7 @@ def learned(data: dict[str, np.ndarray], by_chance: bool, masks: np.ndarray | No
     return learner, state
 
 
-def by_hand(data: dict[str, np.ndarray], masks: np.ndarray | None) -> np.ndarray:
+def by_hand(data: dict[str, np.ndarray]) -> np.ndarray:
     """The best mean return through pairs that were tried, by 2,000 sweeps in plain Python; NaN elsewhere.
 
     A state that was reached three times and never left is one in which time runs out, worth 0.
@@ -59,12 +64,8 @@ def by_hand(data: dict[str, np.ndarray], masks: np.ndarray | None) -> np.ndarray
         for pair, rows in seen.items():
             found[pair] = np.mean([reward + DISCOUNT * (0 if ends else values[after]) for reward, after, ends in rows])
         for state in range(STATES):
-            usable = [
-                found[state, action]
-                for action in range(ACTIONS)
-                if (state, action) in seen and (masks is None or masks[state, action] or not masks[state].any())
-            ]
-            values[state] = max(usable, default=values[state])
+            tried = [found[state, action] for action in range(ACTIONS) if (state, action) in seen]
+            values[state] = max(tried, default=values[state])
     return found
 
 
@@ -72,12 +73,10 @@ def by_hand(data: dict[str, np.ndarray], masks: np.ndarray | None) -> np.ndarray
 @pytest.mark.parametrize("with_masks", [False, True])
 def test_means_are_those_of_the_best_plan_through_what_was_tried(by_chance: bool, with_masks: bool) -> None:
     for seed in range(5):
-        data = data_of(seed, by_chance)
         masks = np.random.default_rng(seed).random((STATES, ACTIONS)) < 0.7 if with_masks else None
+        data = data_of(seed, by_chance, masks=masks)
         learner, state = learned(data, by_chance, masks)
-        reached = np.isin(np.arange(STATES), data["next"])[:, None]
-        known = None if masks is None else masks & reached
-        expected = by_hand(data, known)
+        expected = by_hand(data)
         played = learner.played(state)
         mean, tried = np.asarray(played.values)[..., 0], ~np.isnan(expected)
         np.testing.assert_allclose(mean[tried], expected[tried], atol=2e-4)
@@ -95,6 +94,25 @@ def test_upper_bounds_are_left_as_they_are(by_chance: bool) -> None:
         return mean + optimism * np.sqrt(np.maximum(variance, 0.0))
 
     np.testing.assert_allclose(bounds(learner.played(state)), bounds(state.network), atol=2e-3)
+
+
+def test_sweeps_end_by_their_error() -> None:
+    """A way that leads on with a chance of 1% only: its value changes by little in each sweep, and for long."""
+    outcomes, pay = Outcomes.none(2, 4), jnp.float32
+    for _ in range(99):
+        outcomes = outcomes.add(jnp.asarray(0), jnp.asarray(0), pay(0), jnp.asarray(False))
+    outcomes = outcomes.add(jnp.asarray(0), jnp.asarray(1), pay(1), jnp.asarray(True))
+    tried, ended = jnp.array([[True], [False]]), jnp.zeros(2, bool)
+    found = known_returns(outcomes, tried, ended, 0.99, jnp.asarray(1e-4))
+    assert float(found[0, 0]) == pytest.approx(0.01 / (1 - 0.99 * 0.99), abs=1e-4)
+
+
+def test_a_policy_without_optimism_keeps_the_spread() -> None:
+    learner, state = learned(data_of(3, False), False, None)
+    other = dataclasses.replace(learner, agent=dataclasses.replace(learner.agent, policy=ut.UCB(0.0, 0.0)))
+    before, now = np.asarray(state.network.values), np.asarray(other.played(state).values)
+    np.testing.assert_allclose(now[..., 1], before[..., 1], atol=1e-6)
+    assert (now[..., 0] != before[..., 0]).any()
 
 
 def test_the_mean_of_a_policy_that_does_not_end_as_the_greedy_one_is_its_own() -> None:
