@@ -468,6 +468,29 @@ def test_what_is_no_mask_is_left_alone(kind: str) -> None:
     host.close()
 
 
+@pytest.mark.parametrize("kind", ["one number", "levels"])
+def test_a_part_that_cannot_be_a_mask_is_observed(kind: str) -> None:
+    """One number is no mask, and an environment whose actions are a Box does not know into what levels it is cut."""
+
+    class Other(InObservation):
+        strict = False
+        part = spaces.Discrete(3) if kind == "one number" else spaces.MultiBinary(2)
+        observation_space: Any = spaces.Dict({"place": Line.observation_space, "action_mask": part})
+        if kind == "levels":
+            action_space: Any = spaces.Box(0.0, 1.0, (1,))
+
+        def step(self, action: Any) -> Any:
+            return super().step(5 if kind == "levels" else action)
+
+        def shown(self) -> Any:
+            return {"place": self.place, "action_mask": 1 if kind == "one number" else np.ones(2, np.int8)}
+
+    host = ut.FromGymnasium(Other).open(0, 1)
+    host.reset()
+    assert host.action_mask is None
+    host.close()
+
+
 def test_a_mask_of_another_length_is_refused() -> None:
     """A part was taken for what is observed, and actions that it does not allow were taken."""
 
