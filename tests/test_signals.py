@@ -98,6 +98,13 @@ def test_a_signal_at_the_end_of_a_run_interrupts_nothing(
     assert "The run was at its end when the signal came: it is complete." in said and "Interrupted" not in said
 
 
+def test_a_signal_at_the_end_stops_a_program_and_says_that_its_run_is_complete() -> None:
+    """A loop over runs has to end, too."""
+    with pytest.raises(ut.TrainingInterrupted, match="by the whole run, which is complete") as stopped:
+        ut.train(ut.Chain(5), seeds=1, steps=256, on_chunk=after(256))
+    assert not stopped.value.result.record.interrupted
+
+
 def test_another_ctrl_c_ends_at_once_unless_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """`timeout` signals the process and its group, and a parent may pass on what the terminal sent to both."""
     with interruptible() as asked:

@@ -194,6 +194,9 @@ class TrainingResult:
 class TrainingInterrupted(KeyboardInterrupt):
     """Ctrl-C, SIGTERM or SIGHUP ended `ut.train`; `result` holds what was learned until then.
 
+    A signal in the last steps of a run ends the program, too: the run is complete then, and
+    `result.record.interrupted` is False.
+
     Examples:
         >>> import os, signal
         >>> import uppertail as ut
@@ -206,7 +209,8 @@ class TrainingInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: TrainingResult) -> None:
-        super().__init__("Training was interrupted: `result` holds what was learned until then.")
+        until = "until then" if result.record.interrupted else "by the whole run, which is complete"
+        super().__init__(f"Training was interrupted: `result` holds what was learned {until}.")
         self.result = result
 
 
