@@ -4,6 +4,7 @@ import dataclasses
 from collections import OrderedDict
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -116,3 +117,25 @@ def test_a_users_own_number_is_a_constant_of_its_program(kind: type[Stubborn]) -
     records = [ut.train(ut.Toy(), policy=kind(action), settings=settings).record for action in (0.0, 1.0, 0.0)]
     first, other, again = (record.episodes[0].returns.tolist() for record in records)
     assert first == again != other
+
+
+def test_environments_that_a_function_or_an_id_makes_are_not_taken_for_one_another() -> None:
+    """Lakes that lambdas of one line make: the second run got the first one's table, of other states."""
+
+    def lake(side: int) -> Any:
+        rows = ["S" + "F" * (side - 1), *["F" * side] * (side - 2), "F" * (side - 1) + "G"]
+        return lambda: gymnasium.make("FrozenLake-v1", desc=rows, is_slippery=False)
+
+    def sizes(*environments: Any) -> list[int]:
+        return [ut.train(each, seeds=1, steps=64).networks.values.shape[1] for each in environments]
+
+    assert sizes(lake(2), lake(3), lake(2)) == [4, 9, 4]
+    ids = []
+    try:
+        for side in (2, 3):
+            gymnasium.register("Again-v0", lambda made=lake(side): made())
+            ids += sizes("Again-v0")
+            del gymnasium.registry["Again-v0"]
+    finally:
+        gymnasium.registry.pop("Again-v0", None)
+    assert ids == [4, 9]
