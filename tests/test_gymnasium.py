@@ -38,7 +38,7 @@ from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.interface import Interface
-from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STEPS
+from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STEPS, Steps, measured_range
 from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
@@ -715,6 +715,14 @@ def test_measured_returns_by_hand(
     measured = measure_returns(builder, discount)
     assert not measured.known
     np.testing.assert_allclose(measured[:2], expected, rtol=1e-6)
+
+
+def test_what_is_paid_late_is_measured_too() -> None:
+    """Of short episodes a random policy plays more than twenty: the hundredth paid, and returns were from 0 to 0."""
+    over = np.ones(200, bool)
+    nothing, reward = np.zeros(200), np.where(np.arange(200) == 100, 7.0, 0.0)
+    steps = Steps(nothing, nothing.astype(int), reward, over, ~over, nothing)
+    assert measured_range(Gym("Testing/Paying-v0"), steps, 0.9, 0.0)[:2] == (0.0, 7.0)
 
 
 def test_measuring_ends_after_some_episodes_or_steps() -> None:

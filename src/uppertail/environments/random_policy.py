@@ -22,7 +22,7 @@ from uppertail.environments.repeated import build_repeated
 from uppertail.masks import ActionMask
 from uppertail.types import PyTree, ReturnRange
 
-MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # measuring returns ends after so many episodes or steps
+MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # a random policy ends after so many episodes or steps
 WIDER = 2.0  # how far beyond the measured returns others are expected at most, in widths of the measured range
 OBSERVED_STEPS = 2_000  # the fewest, where observations are looked at
 SILENT = 5.0  # seconds after which a line says what takes so long; the next one comes after twice as many
@@ -119,9 +119,8 @@ def measured_range(builder: EnvironmentBuilder, steps: Steps, discount: float, w
     It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
     so many widths beyond the measured range.
     """
-    episodes = steps.episodes[:MEASURED_EPISODES]
-    returns = np.concatenate([[0.0], *(discounted_returns(rewards, discount) for rewards in episodes)])
-    rewards = np.concatenate([[0.0], *episodes])
+    returns = np.concatenate([[0.0], *(discounted_returns(rewards, discount) for rewards in steps.episodes)])
+    rewards = np.append(0.0, steps.reward)
     horizon = discounted_steps(_time_limit(builder, steps) or math.inf, discount)
     width = returns.max() - returns.min()
     lowest, highest = (each * horizon if each else 0.0 for each in (rewards.min(), rewards.max()))
