@@ -133,7 +133,7 @@ def test_environments_that_a_function_or_an_id_makes_are_not_taken_for_one_anoth
     ids = []
     try:
         for side in (2, 3):
-            gymnasium.register("Again-v0", lambda made=lake(side): made())
+            gymnasium.register("Again-v0", lake(side))
             ids += sizes("Again-v0")
             del gymnasium.registry["Again-v0"]
     finally:
