@@ -311,6 +311,7 @@ class FromTheMiddle(Line):
         return self.shown(), self.info()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [True, False])
 def test_inspect_shows_of_a_table_that_python_steps_what_is_allowed_where_episodes_begin(
     records: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -205,6 +205,7 @@ def test_numbers_whose_bounds_are_too_far_apart_to_draw_one_are_read() -> None:
     assert seen.observed.example.shape == (1,) and seen.observed.flat_images == ()
 
 
+@pytest.mark.slow
 def test_an_image_that_does_not_stand_alone_is_named() -> None:
     found = chosen(FromGymnasium(lambda: Noted("picture")))
     assert found.builder.inspected.observed.flat_images == ("picture",)

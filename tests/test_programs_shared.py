@@ -83,6 +83,7 @@ def test_eight_learning_rates_are_one_compilation(environment: Any, compiles: li
     assert len(set(learned)) == 8  # and yet each learned at its own rate
 
 
+@pytest.mark.slow
 def test_least_squares_shares_its_program_for_every_lambda_discount_and_epsilon() -> None:
     values = []
     for number in (1, 2, 3):
@@ -111,6 +112,7 @@ class Unhashable(Stubborn):
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Stubborn, Unhashable])
 def test_a_users_own_number_is_a_constant_of_its_program(kind: type[Stubborn]) -> None:
     settings = ut.Settings(seeds=1, episodes=5)

@@ -67,6 +67,7 @@ def play(world: RichMDP, actions: list[int]) -> list[tuple[float, bool, bool]]:
     return steps
 
 
+@pytest.mark.slow
 def test_its_episodes_are_those_of_the_chain_behind_it() -> None:
     world = RichChain(length=5, dim=3).build(KEY)
     right = [int(np.argmin(ends[:, 0])) for ends in np.asarray(world.mdp.terminated)[:-1]]

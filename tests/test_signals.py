@@ -43,6 +43,7 @@ def train(env: type[Cell], **more: Any) -> Any:
     return ut.train(ut.FromGymnasium(env, returns=(0.0, 8.0)), settings=SETTINGS, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [-1.0, pytest.param(3600.0, marks=pytest.mark.slow)])
 def test_a_run_ends_at_its_next_rollout_and_plays_on_for_a_while(
     seconds: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
@@ -70,6 +71,7 @@ def after(steps: int) -> Any:
     return lambda progress: signal.raise_signal(signal.SIGTERM) if progress.step >= steps else None
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_no_moment_in_a_run_that_goes_on(tmp_path: Any) -> None:
     """The end of what was learned until then is a moment of that result only."""
     settings = ut.Settings(seeds=1, episodes=10**6, steps=16_384)
@@ -83,6 +85,7 @@ def test_an_interruption_leaves_no_moment_in_a_run_that_goes_on(tmp_path: Any) -
     assert resumed == whole
 
 
+@pytest.mark.slow
 def test_a_signal_at_the_end_of_a_run_interrupts_nothing(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
