@@ -34,7 +34,10 @@ def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
     found = chosen(sea)
     assert found.builder == dataclasses.replace(sea, left_out=(8, 9, 10), features="hashed")
     assert found.learner == ut.LeastSquares(stochastic=False)
-    assert len(found.notes) == 1 and "The numbers 8, 9, 10 of observations are left out: they told" in found.notes[0]
+    assert (
+        len(found.notes) == 1
+        and "The numbers 8, 9, 10 of observations, counted from 0, are left out: they told" in found.notes[0]
+    )
     assert found.entries["env.features"].source == found.entries["learner.stochastic"].source == "measured"
     bits = chosen(dataclasses.replace(sea, left_out=()))
     assert (bits.builder.left_out, bits.builder.features, bits.notes) == ((), "hashed", [])
@@ -253,7 +256,7 @@ def test_a_hash_tells_vectors_apart_by_the_numbers_that_count() -> None:
 @pytest.mark.slow
 def test_random_bits_are_left_out_and_the_sea_is_solved() -> None:
     """The record has the settings that were chosen."""
-    with pytest.warns(UserWarning, match="The numbers 8, 9, 10, 11 of observations are left out"):
+    with pytest.warns(UserWarning, match="The numbers 8, 9, 10, 11 of observations, counted from 0, are left out"):
         result = ut.train(ut.RichSea(4, bits=4), settings=ut.Settings(seeds=1, episodes=40))
     chosen = result.record.asked["environment"]
     assert (chosen["features"], chosen["left_out"]) == ("hashed", [8, 9, 10, 11])

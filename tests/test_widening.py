@@ -156,7 +156,7 @@ def test_a_number_whose_rare_values_set_its_scale_is_said(rare: int, left_out: A
     """Once in 50 steps 1e6, a number of size 1 has a scale of more than 1e5; every other step, it is no tail."""
     run = Run(ut.FromGymnasium(lambda: Tailed(rare), left_out=left_out), Method(), ut.Settings(seeds=1))
     run.close()
-    found = [note for note in run.notes if note.startswith("Number 0 of observations is within ")]
+    found = [note for note in run.notes if note.startswith("Number 0 of observations, counted from 0, is within ")]
     assert len(found) == said and ("up to 1e+06 away" in "".join(found)) == said
 
 
