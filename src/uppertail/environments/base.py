@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import functools
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -105,9 +105,6 @@ class EnvironmentBuilder(metaclass=Explained):
         >>> builder.build(jax.random.key(0)).num_actions, builder.floor_episodes
         (2, 3.5)
     """
-
-    from_elsewhere: ClassVar[bool] = False
-    """Whether what it builds follows from more than its settings, such as a function, an object or a registered id."""
 
     def __post_init__(self) -> None:
         settle(self)

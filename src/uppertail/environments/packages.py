@@ -7,7 +7,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -38,8 +38,6 @@ class PackageBuilder(VectorBuilder):
         reset_seed: the seed of every reset, which keeps a random layout the same; run: each run's own seed; null: a
             new one for each episode.
     """
-
-    from_elsewhere: ClassVar[bool] = True
 
     returns: tuple[float, float] | None = None
     success: float | None = None
