@@ -726,6 +726,29 @@ def test_what_is_paid_late_is_measured_too() -> None:
     assert measured_range(Gym("Testing/Paying-v0"), steps, 0.9, 0.0)[:2] == (0.0, 7.0)
 
 
+class Late(gymnasium.Env[int, int]):
+    """Episodes of two steps, of which the fiftieth pays."""
+
+    observation_space: Any = spaces.Discrete(2)
+    action_space: Any = spaces.Discrete(2)
+    episode = steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.episode, self.steps = self.episode + 1, 0
+        return 0, {}
+
+    def step(self, action: int) -> Any:
+        self.steps += 1
+        return 1, 7.0 * (self.episode == 50), self.steps == 2, False, {}
+
+
+def test_a_random_policy_goes_on_where_nothing_was_paid() -> None:
+    """After twenty episodes it was said to have seen no reward, also where an action is repeated."""
+    for repeats in (1, 2):
+        assert measure_returns(FromGymnasium(Late, action_repeat=repeats), 0.5).high > 0
+
+
 def test_measuring_ends_after_some_episodes_or_steps() -> None:
     for endless, episodes, steps in ((False, MEASURED_EPISODES, 2 * MEASURED_EPISODES), (True, 1, MEASURED_STEPS)):
         measure_returns(Gym("Testing/Paying-v0", kwargs={"rewards": (1.0, 2.0), "endless": endless}), 0.9)

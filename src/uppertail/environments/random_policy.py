@@ -24,7 +24,7 @@ from uppertail.types import PyTree, ReturnRange
 
 MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # a random policy ends after so many episodes or steps
 WIDER = 2.0  # how far beyond the measured returns others are expected at most, in widths of the measured range
-OBSERVED_STEPS = 2_000  # the fewest, where observations are looked at
+OBSERVED_STEPS = 2_000  # the fewest, where observations are looked at, or nothing but 0 was paid so far
 SILENT = 5.0  # seconds after which a line says what takes so long; the next one comes after twice as many
 
 WHERE = "The environment, stepped by a random policy before the run,"
@@ -162,12 +162,12 @@ def table_steps(table: FiniteMDP, steps: int = OBSERVED_STEPS) -> Steps:
 def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
     """Steps in an environment that Python steps."""
     environment, random = builder.open(0, 1), np.random.default_rng(0)
-    least, rows, ends = OBSERVED_STEPS if observed else 0, list[Steps](), [0]
+    least, rows, ends, paid = OBSERVED_STEPS if observed else 0, list[Steps](), [0], False
     patience = Patience(say)
     try:
         observation = begin_host(environment.reset, lambda: WHERE)
         while len(rows) < least or (
-            len(ends) <= MEASURED_EPISODES
+            (len(ends) <= MEASURED_EPISODES or (not paid and len(rows) < OBSERVED_STEPS))
             and (len(rows) < MEASURED_STEPS or ends[-1] < len(rows) < ends[-1] + MEASURED_STEPS)
         ):
             action = _allowed_actions(random, environment, builder.num_actions)
@@ -176,6 +176,7 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
                 here, after = (observation, now.next_observation) if observed else (np.zeros((1, 0)), np.zeros((1, 0)))
                 step = here, action, now.reward, now.terminated, now.truncated, after
                 rows.append(Steps(*(each[0] for each in step)))
+                paid |= bool(now.reward[0])
             if now.terminated[0] or now.truncated[0]:
                 ends.append(len(rows))
             observation = now.observation
