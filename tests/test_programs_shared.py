@@ -133,7 +133,8 @@ def test_environments_that_a_function_or_an_id_makes_are_not_taken_for_one_anoth
         return lambda: gymnasium.make("FrozenLake-v1", desc=rows, is_slippery=False)
 
     def sizes(*environments: Any) -> list[int]:
-        return [ut.train(each, seeds=1, steps=64).networks.values.shape[1] for each in environments]
+        tables: list[Any] = [ut.train(each, seeds=1, steps=64).networks for each in environments]
+        return [each.values.shape[1] for each in tables]
 
     assert sizes(lake(2), lake(3), lake(2)) == [4, 9, 4]
     ids = []

@@ -103,7 +103,7 @@ def test_a_signal_at_the_end_of_a_run_interrupts_nothing(
 
 def test_a_signal_at_the_end_stops_a_program_and_says_that_its_run_is_complete() -> None:
     """A loop over runs has to end, too."""
-    with pytest.raises(ut.TrainingInterrupted, match="by the whole run, which is complete") as stopped:
+    with pytest.raises(ut.TrainingInterrupted, match="as the run ended: it is complete") as stopped:
         ut.train(ut.Chain(5), seeds=1, steps=256, on_chunk=after(256))
     assert not stopped.value.result.record.interrupted
 

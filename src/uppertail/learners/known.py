@@ -20,11 +20,12 @@ def known_returns(
     discount: float | Float[Array, ""],
     tolerance: Float[Array, ""],
 ) -> Float[Array, "states actions"]:
-    """The mean return of each pair that was tried, followed by the best of such pairs.
+    """The mean return of each pair that was tried, followed by the best of such pairs; for others a bound.
 
-    Another pair is expected to earn less than all that were tried in its state, so it gets this bound: infinity where
-    none was. Values rise from the least return that is possible with the rewards that were seen. So at any time the
-    plan that they make earns at least what they say, if each pair goes on as it did on average.
+    A pair that was not tried is expected to earn less than all that were in its state, so its bound is a little below
+    these; it is infinite where none was tried. Values rise from the least return that is possible with the rewards that
+    were seen. So at any time the plan that they make earns at least what they say, if each pair goes on as it did on
+    average.
 
     Args:
         outcomes: all that were seen.

@@ -209,8 +209,9 @@ class TrainingInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: TrainingResult) -> None:
-        until = "until then" if result.record.interrupted else "by the whole run, which is complete"
-        super().__init__(f"Training was interrupted: `result` holds what was learned {until}.")
+        interrupted = "Training was interrupted: `result` holds what was learned until then."
+        complete = "A signal came as the run ended: it is complete, and `result` is all of it."
+        super().__init__(interrupted if result.record.interrupted else complete)
         self.result = result
 
 

@@ -33,8 +33,8 @@ class Masked(Checked):
 
     That is the method `action_masks`, as sb3-contrib asks for it, or the part `action_mask` of a Dict observation, as
     in PettingZoo. It has a truth value for each action or, if an action is several integers, for each value of the
-    first of them, then of the second, and so on, or for each combination; where there are as many values as
-    combinations, it is about values. What an info has goes before.
+    first of them, then of the second, and so on, or for each combination; four numbers for two integers of two values
+    are about the values. What an info has goes before.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
