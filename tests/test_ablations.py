@@ -75,6 +75,7 @@ def test_surprise_is_in_units_of_the_last_errors() -> None:
     np.testing.assert_allclose(second.surprise(SEEN), second.errors(second.predicting, SEEN) / unit, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_transition_is_paid_for_its_surprise_when_it_is_new() -> None:
     agent = Agent(ut.PointMass(scale=5.0), EpsilonGreedy(), ENCODING, 0.9)
     gradients = Gradients(Twin(width=4), Uniform(), Online(), optax.sgd(0.1), 1, 1, 4, 8, evidence=Distillation())

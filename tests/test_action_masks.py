@@ -311,6 +311,7 @@ class FromTheMiddle(Line):
         return self.shown(), self.info()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [True, False])
 def test_inspect_shows_of_a_table_that_python_steps_what_is_allowed_where_episodes_begin(
     records: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -465,6 +466,29 @@ def test_what_is_no_mask_is_left_alone(kind: str) -> None:
     host = ut.FromGymnasium(Other).open(0, 1)
     host.reset()
     assert host.action_mask is None and host.step(np.array([RIGHT])).next_action_mask is None
+    host.close()
+
+
+@pytest.mark.parametrize("kind", ["one number", "levels"])
+def test_a_part_that_cannot_be_a_mask_is_observed(kind: str) -> None:
+    """One number is no mask, and an environment whose actions are a Box does not know into what levels it is cut."""
+
+    class Other(InObservation):
+        strict = False
+        part = spaces.Discrete(3) if kind == "one number" else spaces.MultiBinary(2)
+        observation_space: Any = spaces.Dict({"place": Line.observation_space, "action_mask": part})
+        if kind == "levels":
+            action_space: Any = spaces.Box(0.0, 1.0, (1,))
+
+        def step(self, action: Any) -> Any:
+            return super().step(5 if kind == "levels" else action)
+
+        def shown(self) -> Any:
+            return {"place": self.place, "action_mask": 1 if kind == "one number" else np.ones(2, np.int8)}
+
+    host = ut.FromGymnasium(Other).open(0, 1)
+    host.reset()
+    assert host.action_mask is None
     host.close()
 
 

@@ -41,6 +41,7 @@ def settings(kind, chunks):
     return ut.Settings(seeds=2, steps=chunks * CHUNK[kind], evaluate_every=CHUNK[kind], rollout_steps=16)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_the_best_network_is_kept_of_each_seed_the_later_of_equals(kind, returns_of):
@@ -86,6 +87,7 @@ def test_an_evaluation_that_fails_ends_the_run_and_keeps_what_was_learned(return
     assert caught.value.result.record.kept_step == [1024, 1024]
 
 
+@pytest.mark.slow
 def test_the_commands_say_which_network_they_use(capsys):
     train = ["train", "--env", "Toy", "--seeds", "1", "--rollout_steps", "16"]
     assert main([*train, "--steps", "1500", "--evaluate_every", "1024", "--out", "best", "--quiet"]) == 0
@@ -113,6 +115,7 @@ class Late(Cell):
         return after, 10 * reward * (Late.made > 700), *ends
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_the_best_network_follows_when_the_first_reward_sets_the_scale(returns_of):
     """In units of before, what is wide would be narrow."""

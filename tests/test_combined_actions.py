@@ -101,6 +101,7 @@ def test_facts_look_at_each_number_of_an_action() -> None:
     assert facts.irrelevant.size == facts.idle.size == 0 and facts.pace().steps == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "words"),
     [

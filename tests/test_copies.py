@@ -89,6 +89,7 @@ def test_no_more_copies_are_made_than_can_be_in_a_while(monkeypatch: pytest.Monk
         assert (play(ut.FromGymnasium(Bound), 20).returns == slow.returns).all()
 
 
+@pytest.mark.slow
 def test_what_can_be_open_only_once_is_trained_and_played() -> None:
     with at_most(1):
         result = ut.train(ut.FromGymnasium(Bound), settings=ut.Settings(seeds=1, steps=400))

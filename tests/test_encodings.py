@@ -209,6 +209,7 @@ def after_updates(encoding: Encoding) -> tuple[Any, Any, Any]:
     return begun, state, gradient
 
 
+@pytest.mark.slow
 def test_bounds_have_no_gradient_and_no_update_moves_them() -> None:
     begun, state, gradient = after_updates(VECTOR)
     assert isinstance(begun.network.encoder, Bounds)
@@ -221,6 +222,7 @@ def test_bounds_have_no_gradient_and_no_update_moves_them() -> None:
     np.testing.assert_array_equal(state.network.encoder.high, OBSERVATIONS.max(axis=0))
 
 
+@pytest.mark.slow
 def test_what_random_features_drew_has_no_gradient_and_no_update_moves_it() -> None:
     begun, state, gradient = after_updates(RandomFeatures(VECTOR, 32))
     for leaf in jax.tree.leaves(gradient.encoder):

@@ -100,6 +100,7 @@ class Hall(gymnasium.Env[int, int]):
         return self.at, 0.0, self.taken == self.limit, False, {}
 
 
+@pytest.mark.slow
 def test_an_environment_that_ends_its_episodes_needs_no_time_limit(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +248,7 @@ def test_a_clock_is_found_in_every_kind_of_state(space: Any) -> None:
     assert plan.builder.ends_at_limit is True
 
 
+@pytest.mark.slow
 def test_the_rule_asks_for_an_end_where_the_limit_is_paid_or_shown() -> None:
     def found(paid: bool = True, shown: bool = False, **more: Any) -> Any:
         plan = chosen(ut.FromGymnasium(lambda: Payday(paid, shown), **more))
@@ -281,6 +283,7 @@ def test_a_limit_that_is_an_end_terminates_in_every_environment(
         assert steps[11].terminated.tolist() == [ends] * 2 and steps[11].truncated.tolist() == [not ends] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_is_paid_as_time_runs_out_is_learned(shown: bool) -> None:
     """Before, a payment at the limit looked like one that comes for ever, and the left end as good as the right."""
@@ -368,6 +371,7 @@ def limited_waiting() -> Any:
     return gymnasium.wrappers.TimeLimit(Waiting(), 30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "action_repeat"), [({}, None), ({"normalize_time": True}, None), ({"flatten": False}, None), ({}, 4)]
 )
@@ -420,6 +424,7 @@ def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None
     assert str(said(2.0, doubts=["this", "that"])).endswith(" Doubt first what was chosen: this, and that.")
 
 
+@pytest.mark.slow
 def test_only_what_was_not_given_is_doubted() -> None:
     """Of CartPole beside a number of noise: what is left out, and that an action lasts three steps."""
 
@@ -551,6 +556,7 @@ class Lock(gymnasium.Env[Any, Any]):
         return self.place, 0.0, False, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", [True, False])
 def test_chance_that_a_random_policy_did_not_meet_is_named(chance: bool) -> None:
     lock = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Lock(chance), 40))

@@ -27,6 +27,7 @@ FOLDER = RESULTS.parent / "experiments"
 FILES = sorted(FOLDER.rglob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_an_experiment_imports_is_there(path: Path) -> None:
     """Most need packages that are not here."""

@@ -135,6 +135,7 @@ def test_a_family_with_another_lower_return_is_refused():
         program_of(player_of(Higher(), ut.Twin(width=4), NUMBERS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", LEARNED, ids=lambda family: type(family).__name__)
 def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_knows(family):
     encoding = Standardized(dataclasses.replace(NUMBERS, left_out=(1,)))

@@ -45,6 +45,7 @@ def decides_as(player: Player, images: np.ndarray) -> None:
         np.testing.assert_array_equal(actions, player.act(images))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "sizes"),
     [(BYTES, None), (LARGE, (2, 3)), (SIGNED, None), (BINARY, None)],

@@ -177,6 +177,7 @@ def test_how_long_an_action_lasts_is_not_moved_by_numbers_that_no_action_changes
     assert pace(steps).steps == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "expected"), [("CartPole-v1", 3), ("MountainCar-v0", 4), ("Acrobot-v1", 2)])
 def test_an_action_lasts_as_long_as_it_needs_to_make_a_difference(name: str, expected: int) -> None:
     assert pace(random_steps(ut.Gym(name), observed=True)).steps == expected
@@ -205,6 +206,7 @@ class Lamp(gymnasium.Env[Any, Any]):
         return self.seen(), float(self.lit and self.place[0] > 0.5), bool(self.place[0] > 0.5), False, {}
 
 
+@pytest.mark.slow
 def test_what_switches_is_not_repeated() -> None:
     """Before, each action was taken twice, so that the lamp could never be lit."""
     builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Lamp(), 150))
@@ -242,6 +244,7 @@ class Plane(gymnasium.Env[Any, Any]):
         return self.seen(), float(there), there, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "noise", "back"), [(0, 0, True), (0, 0.002, True), (0, 0.05, False), (0.5, 0, False), (0.9, 0, False)]
 )
@@ -255,6 +258,7 @@ def test_a_move_that_no_other_undoes_is_no_step_back() -> None:
     assert not has_step_back(random_steps(builder, observed=True))
 
 
+@pytest.mark.slow
 def test_where_nothing_is_carried_on_a_decision_moves_little() -> None:
     """Before, a point could reach every fourth place of each direction only, and half of all goals never."""
     builder, fine = (
@@ -269,6 +273,7 @@ def test_where_nothing_is_carried_on_a_decision_moves_little() -> None:
     assert not any(has_step_back(random_steps(ut.Gym(name), observed=True)) for name in ("CartPole-v1", "Acrobot-v1"))
 
 
+@pytest.mark.slow
 def test_two_steps_are_no_single_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The medians over the numbers of an action: some are single, others are not."""
     monkeypatch.setattr("uppertail.defaults.facts.pace", lambda *_: Pace(4, 2))
@@ -334,6 +339,7 @@ class Without(gymnasium.ObservationWrapper[Any, Any, Any]):
         return observation[self.kept]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shown"), [("CartPole-v1", (0, 2)), ("MountainCar-v0", (0,)), ("Acrobot-v1", (0, 1, 2, 3))]
 )

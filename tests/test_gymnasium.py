@@ -38,7 +38,7 @@ from uppertail.environments.finite import FiniteState
 from uppertail.environments.gymnasium.adapter import Adapter, SideBySide
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.interface import Interface
-from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STEPS
+from uppertail.environments.random_policy import MEASURED_EPISODES, MEASURED_STEPS, Steps, measured_range
 from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.types import ReturnRange
@@ -205,6 +205,7 @@ def test_numbers_whose_bounds_are_too_far_apart_to_draw_one_are_read() -> None:
     assert seen.observed.example.shape == (1,) and seen.observed.flat_images == ()
 
 
+@pytest.mark.slow
 def test_an_image_that_does_not_stand_alone_is_named() -> None:
     found = chosen(FromGymnasium(lambda: Noted("picture")))
     assert found.builder.inspected.observed.flat_images == ("picture",)
@@ -715,6 +716,37 @@ def test_measured_returns_by_hand(
     measured = measure_returns(builder, discount)
     assert not measured.known
     np.testing.assert_allclose(measured[:2], expected, rtol=1e-6)
+
+
+def test_what_is_paid_late_is_measured_too() -> None:
+    """Of short episodes a random policy plays more than twenty: the hundredth paid, and returns were from 0 to 0."""
+    over = np.ones(200, bool)
+    nothing, reward = np.zeros(200), np.where(np.arange(200) == 100, 7.0, 0.0)
+    steps = Steps(nothing, nothing.astype(int), reward, over, ~over, nothing)
+    assert measured_range(Gym("Testing/Paying-v0"), steps, 0.9, 0.0)[:2] == (0.0, 7.0)
+
+
+class Late(gymnasium.Env[int, int]):
+    """Episodes of two steps, of which the fiftieth pays."""
+
+    observation_space: Any = spaces.Discrete(2)
+    action_space: Any = spaces.Discrete(2)
+    episode = steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.episode, self.steps = self.episode + 1, 0
+        return 0, {}
+
+    def step(self, action: int) -> Any:
+        self.steps += 1
+        return 1, 7.0 * (self.episode == 50), self.steps == 2, False, {}
+
+
+def test_a_random_policy_goes_on_where_nothing_was_paid() -> None:
+    """After twenty episodes it was said to have seen no reward, also where an action is repeated."""
+    for repeats in (1, 2):
+        assert measure_returns(FromGymnasium(Late, action_repeat=repeats), 0.5).high > 0
 
 
 def test_measuring_ends_after_some_episodes_or_steps() -> None:

@@ -462,3 +462,21 @@ def test_the_page_on_an_environment_of_ones_own_runs_from_file_to_agent(gymnax, 
     short = ["--episodes", "100", "--seeds", "2", "--quiet", "--out", str(tmp_path / "run")]
     assert main([*shlex.split(command), *short]) == 0
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["final_greedy_return"] == [1.0, 1.0]
+
+
+def test_objects_of_one_class_are_not_taken_for_one_another() -> None:
+    """The second run had the world of the first."""
+
+    class Ends(Line):
+        def __init__(self, pay: float) -> None:
+            self.pay = pay
+
+        def step_env(self, key, state, action, params):
+            shown, after, _, ended, info = super().step_env(key, state, action, params)
+            return shown, after, jnp.float32(self.pay) * action, ended, info
+
+    for pay in (1.0, 3.0):
+        world = ut.Gymnax(Ends(pay), returns=(0, 15))
+        run = ut.train(world, seeds=1, steps=64, learner=ut.GradientDescent(), evidence=ut.NoEvidence())
+        assert {float(each) % pay for each in run.record.episodes[0].returns} == {0.0}
+        assert max(run.record.episodes[0].returns) <= 5 * pay

@@ -379,6 +379,7 @@ def test_every_environment_of_an_evaluation_plays_as_many_episodes(episodes: int
                 assert played.returns[row, number] == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_an_evaluation_has_no_more_processes_than_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that are only said to be: each would import JAX."""
     builder, opened, many = FromGymnasium(Drawn), list[int](), FromGymnasium.open
@@ -557,6 +558,7 @@ def test_a_run_killed_again_and_again_ends_like_one_that_was_not(num_envs: int, 
     assert_same(train(DRAWN, NARROW, UCB(), settings, checkpoints=place), whole)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_is_finished_and_says_why(tmp_path: Any) -> None:
     stopped = train(DRAWN, NARROW, UCB(), settings_of(), lambda progress: Stop("enough"), Checkpoints(tmp_path))
     assert stopped.record.summary()["stopped"] == "enough"
@@ -621,6 +623,7 @@ def test_what_was_measured_holds_for_a_run_that_goes_on(tmp_path: Any) -> None:
     assert record.asked["distribution"] == before["distribution"]
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_begun_anew_either_is_named(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     moody, settings = MOODY, settings_of(seed=3)
     with pytest.raises(Killed):
@@ -675,6 +678,7 @@ def failing(fault: str, **where: int) -> Gym:
     return Gym("Testing/Failing-v0", kwargs={"fault": fault, **where}, returns=(0.0, 5.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_environment_that_cannot_go_on_is_named_and_what_was_learned_is_kept(fault: str, tmp_path: Any) -> None:
     """At the 150th step, in the last of its 30 episodes of five steps; two chunks of 64 are done, and one rollout."""
@@ -844,6 +848,7 @@ def test_a_first_observation_that_is_no_number_is_named(monkeypatch: pytest.Monk
         train(reluctant(), WIDE, AT_RANDOM, settings_of(), evidence=NoEvidence())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [1e18, 1e20, -1e30])
 def test_a_number_whose_square_is_none_of_32_bits_is_refused(largest: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before, the scale of such a number became infinite in training, and `evaluate` blamed the learning rate."""

@@ -135,7 +135,9 @@ class Keyed(gymnasium.ObservationWrapper[Any, Any, Any]):
 
 def test_a_note_calls_numbers_by_their_keys() -> None:
     (note,) = chosen(ut.FromGymnasium(lambda: Keyed(gymnasium.make("CartPole-v1")))).notes
-    assert note.startswith("The numbers 0 (air 0), 1 (air 1) of observations are left out: they told nothing")
+    assert note.startswith(
+        "The numbers 0 (air 0), 1 (air 1) of observations, counted from 0, are left out: they told nothing"
+    )
 
 
 def test_a_note_names_what_is_left_out_and_how_to_keep_it() -> None:
@@ -143,8 +145,10 @@ def test_a_note_names_what_is_left_out_and_how_to_keep_it() -> None:
     found = chosen(ut.FromGymnasium(lambda: Among(gymnasium.make("CartPole-v1"), 6, 1)))
     assert found.builder.left_out == (4, 5, 6, 7, 8, 9, 10) and found.builder.repeats == 3
     noise, idle = found.notes[0].split("). ")
-    assert noise.startswith("Number 10 of observations is left out: it told nothing of what came next")
-    assert idle.startswith("The numbers 4, 5, 6, 7, 8, 9 of observations are left out: they changed nothing else")
+    assert noise.startswith("Number 10 of observations, counted from 0, is left out: it told nothing of what came next")
+    assert idle.startswith(
+        "The numbers 4, 5, 6, 7, 8, 9 of observations, counted from 0, are left out: they changed nothing else"
+    )
     assert idle.endswith(
         "keep what is a goal whose reward the random policy did not see (--env.left_out '[10]' keeps them)."
     )

@@ -50,6 +50,7 @@ def test_each_seed_starts_from_the_one_in_its_place(learned, capsys):
     assert ut.load("other").record.greedy_returns == [0.0]
 
 
+@pytest.mark.slow
 def test_in_loops_of_python_too():
     cell = ut.FromGymnasium(Cell, features="hashed", returns=(0, 8))
     asked = ut.Settings(seeds=1, steps=1024, rollout_steps=16)
@@ -86,6 +87,7 @@ class Numbers(Cell):
         return self.np_random.uniform(size=2).astype(np.float32), reward, terminated, truncated, info
 
 
+@pytest.mark.slow
 def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     """Before, a traceback, or a sentence about a part that nobody had given."""
     with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):

@@ -57,6 +57,7 @@ def test_the_same_is_chosen(walks: dict[str, Steps], name: str, seen: Callable[.
     assert plan(name, changed) == plan(name, steps)
 
 
+@pytest.mark.slow
 def test_the_same_is_learned_in_other_units_of_observations() -> None:
     """By the defaults: a network beside kernel counts. Units are powers of two, by which float32 multiplies exactly."""
     random, count = np.random.default_rng(0), 64

@@ -114,6 +114,7 @@ def test_outcomes_are_added_in_place() -> None:
     assert memory.temp_size_in_bytes < most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stochastic", [False, True])
 def test_a_step_of_a_large_table_copies_no_values(stochastic: bool) -> None:
     """Each copy costs as much as the table is large; one is made for a whole sweep, where loops may be idle."""
@@ -263,6 +264,7 @@ class Grid(gymnasium.Env[Any, Any]):
         return place, float(place == self.goal), place == self.goal, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_chance", [False, True])
 def test_a_state_that_is_left_after_all_is_hoped_for_again(has_chance: bool) -> None:
     """State 0 leads to 1, where three episodes end without an end; then 1 is left by one of its actions."""
@@ -327,6 +329,7 @@ def row(family: Any) -> ut.TrainingResult:
     return ut.train(builder, family, ut.UCB(), ut.Settings(seeds=1, steps=600))
 
 
+@pytest.mark.slow
 def test_the_support_follows_what_was_measured() -> None:
     """Before, a Categorical asked for its edges, and suggested those of rewards that a random policy had seen."""
     result = row(ut.Categorical())
@@ -335,6 +338,7 @@ def test_the_support_follows_what_was_measured() -> None:
     assert family.low <= 0 and family.high >= 300
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_bins_that_keep_ways_back_wide_are_told_of() -> None:
     """A projection adds spread in each step, so walking to and fro seems better than the end."""
@@ -435,6 +439,7 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ut.train(ut.Chain(100), settings=ut.Settings(seeds=2), learner=ut.LeastSquares(outcomes_per_pair=10**6))
 
 
+@pytest.mark.slow
 def test_a_table_waits_for_a_new_outcome_or_a_share_of_new_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "SOLVE_AFTER", 1.0)  # at 1, 2, 4, ... transitions
     learner = ut.LeastSquares().build(agent_of(GAUSSIAN, OneHot(STATES)), None)

@@ -260,6 +260,7 @@ def test_a_note_says_how_numbers_are_cut(space: Any, words: str) -> None:
     assert (list_actions(space).note or "").startswith(f"An action is {words}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Buttons, Switches])
 def test_levels_that_mean_nothing_are_not_chosen(kind: Any) -> None:
     found = chosen(ut.FromGymnasium(kind, radius=0.1), ut.GradientDescent())

@@ -178,6 +178,7 @@ def test_a_draw_of_the_weights_is_mean_plus_std_times_noise() -> None:
     np.testing.assert_allclose(softplus(network.raw_std[0][0]), 0.5 * np.sqrt(2 / (STATES + 4)), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_divergence_is_that_of_each_weight_by_quadrature() -> None:
     network: VariationalNetwork = network_of(ut.Variational(width=1, hidden_layers=1, members=2))
     total = 0.0

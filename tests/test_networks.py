@@ -141,6 +141,7 @@ BETWEEN = {
 """Activations and normalizations in float64."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("activation", "normalization"),
     [("elu", "none"), ("relu", "none"), ("tanh", "none"), ("silu", "none"), ("elu", "layer"), ("relu", "rms")],
@@ -226,6 +227,7 @@ def test_every_network_gives_outputs_that_can_be_learned(builder: NetworkBuilder
     assert np.sum(np.asarray(outputs(stepped))[2] ** 2) < np.sum(now[2] ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("builder", BUILT_IN, ids=lambda builder: type(builder).__name__)
 def test_what_a_network_says_of_its_learning_has_one_number_for_each_member(builder: NetworkBuilder) -> None:
     network = builder.init(jax.random.key(0), OneHot(STATES), ACTIONS, OUTPUTS).observe(jnp.zeros(1, jnp.int32))

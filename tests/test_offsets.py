@@ -51,6 +51,7 @@ def test_large_numbers_are_subtracted_before_the_cast(first: float, step: float,
     assert again[0] == np.float32(-first), "another process subtracts the same"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "kind"), [(1.7e9, np.float32), (0.3, np.float64), (2**20, np.int64), (100, np.uint8)]
 )
@@ -140,6 +141,7 @@ class Scanned(gymnasium.Env[Any, int]):
         return self.seen(), float(action == self.start % 2), True, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.filterwarnings("ignore")
 def test_what_was_read_off_the_first_process_is_kept_for_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +173,7 @@ class Far(Scanned):
         return np.array([self.start % 2 + (4006381333932 if self.start > 300 else 0)])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_codes_that_come_later_and_become_one_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scanned, "start", 0)

@@ -22,6 +22,7 @@ def options(**changed: Any) -> argparse.Namespace:
     return argparse.Namespace(**defaults | changed)
 
 
+@pytest.mark.slow
 def test_the_spread_finds_the_treasure_when_it_did_before() -> None:
     found = [first_success(ut.DeepSea(10), seed, options()) for seed in range(4)]
     assert found == json.loads(STORED.read_text())["first_success_episode"][:4]
@@ -52,6 +53,7 @@ def test_a_backup_of_two_outcomes_by_hand(learner: str, mean: float, std: float 
     assert means[1, 0] == {"spread": 0.0, "optimistic": 4.0, "count": 4.2}[learner]
 
 
+@pytest.mark.slow
 def test_a_count_bonus_finds_the_treasure_and_is_judged_without_it() -> None:
     """On DeepSea 4 the best return is 0.99; the greedy policy of the same data has no bonus to collect."""
     mdp: Any = jax.device_get(ut.DeepSea(4).build(seed_keys(0).environment))

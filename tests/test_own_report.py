@@ -62,6 +62,7 @@ class Visitors(Cell):
         return np.zeros(1, np.float32), float(action), True, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_where_an_episode_is_short_the_next_ones_follow():
     settings = ut.Settings(seeds=1, steps=16, rollout_steps=16)

@@ -55,6 +55,7 @@ def test_a_share_is_the_mean_over_subsets_of_how_often_their_contents_were_seen(
     assert there.tolist() == pytest.approx(by_hand(subsets, seen, last, prior), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_units_and_the_order_of_axes_do_not_matter() -> None:
     image = np.random.default_rng(0).integers(256, size=SHAPE, dtype=np.uint8)
     evidence = evidence_of().observe(transitions(image[None], [1], image[None]))
@@ -67,6 +68,7 @@ def test_units_and_the_order_of_axes_do_not_matter() -> None:
         assert (other.cells(jnp.asarray(changed)) == evidence.cells(jnp.asarray(image))).all()
 
 
+@pytest.mark.slow
 def test_larger_images_enter_as_the_darkest_and_brightest_shades_of_blocks() -> None:
     image = np.random.default_rng(0).integers(256, size=(33, 20, 2), dtype=np.uint8)
     parts = [image[3 * row : 3 * row + 3, 3 * column : 3 * column + 3] for row in range(11) for column in range(7)]
@@ -77,6 +79,7 @@ def test_larger_images_enter_as_the_darkest_and_brightest_shades_of_blocks() -> 
     assert evidence.share(jnp.asarray(image)).tolist() == pytest.approx([1, 0.1 / 1.1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1, 4])
 def test_what_flickers_hides_a_state_from_whole_images_but_not_from_subsets(scale: int) -> None:
     draws, large = np.random.default_rng(0), Image(10 * scale, 10 * scale, 2)

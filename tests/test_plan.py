@@ -120,6 +120,7 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(capsys: pytest.CaptureFixtu
     assert not Path("runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize(
     ("asked", "words"),
@@ -168,6 +169,7 @@ def test_a_run_repeats_by_its_plan_whatever_rules_say_later(monkeypatch: pytest.
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
 def test_a_plan_is_of_what_was_asked_and_of_nothing_else() -> None:
     """Longer, on other seeds it holds; by another option beside the file, or by hand in it, all is chosen anew."""

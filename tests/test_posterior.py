@@ -89,6 +89,7 @@ def test_a_draw_backs_up_its_own_values() -> None:
     np.testing.assert_allclose(plans[0, 0], wanted, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_one_draw_is_followed_for_an_episode() -> None:
     """The memory changes only where an episode begins, and the action is that of the draw in it."""
     result = ut.train(ut.Chain(4), policy=POLICY, settings=ut.Settings(seeds=1, episodes=30))

@@ -4,12 +4,15 @@ import dataclasses
 from collections import OrderedDict
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import uppertail as ut
+from uppertail.environments import FiniteMDP
+from uppertail.environments.base import StateBuilder
 from uppertail.schema import traced
 from uppertail.training import programs
 from uppertail.training.programs import filled, split
@@ -67,6 +70,7 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 @pytest.mark.parametrize("environment", [ut.Toy(), ut.Gym("CartPole-v1", compile="never")], ids=["compiled", "host"])
 def test_eight_learning_rates_are_one_compilation(environment: Any, compiles: list[int]) -> None:
     learned, made = [], []
@@ -77,11 +81,13 @@ def test_eight_learning_rates_are_one_compilation(environment: Any, compiles: li
         made.append((result.record.compilations, compiles[0]))
         learned.append(float(np.asarray(jax.tree.leaves(result.networks)[0]).sum()))
     assert made[0][1] > 5
-    assert [count for count, _ in made[1:]] == [0] * 7
-    assert {count for _, count in made} == {made[0][1]}  # nothing else was compiled, either
+    anew = int(isinstance(environment, ut.Toy))  # the environments, which may follow from what is no setting
+    assert [count for count, _ in made[1:]] == [0] * 7  # these are found on the disk
+    assert [count - made[0][1] for _, count in made] == [anew * run for run in range(8)]  # and nothing else
     assert len(set(learned)) == 8  # and yet each learned at its own rate
 
 
+@pytest.mark.slow
 def test_least_squares_shares_its_program_for_every_lambda_discount_and_epsilon() -> None:
     values = []
     for number in (1, 2, 3):
@@ -110,9 +116,69 @@ class Unhashable(Stubborn):
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Stubborn, Unhashable])
 def test_a_users_own_number_is_a_constant_of_its_program(kind: type[Stubborn]) -> None:
     settings = ut.Settings(seeds=1, episodes=5)
     records = [ut.train(ut.Toy(), policy=kind(action), settings=settings).record for action in (0.0, 1.0, 0.0)]
     first, other, again = (record.episodes[0].returns.tolist() for record in records)
     assert first == again != other
+
+
+def test_environments_that_a_function_or_an_id_makes_are_not_taken_for_one_another() -> None:
+    """Lakes that lambdas of one line make: the second run got the first one's table, of other states."""
+
+    def lake(side: int) -> Any:
+        rows = ["S" + "F" * (side - 1), *["F" * side] * (side - 2), "F" * (side - 1) + "G"]
+        return lambda: gymnasium.make("FrozenLake-v1", desc=rows, is_slippery=False)
+
+    def sizes(*environments: Any) -> list[int]:
+        tables: list[Any] = [ut.train(each, seeds=1, steps=64).networks for each in environments]
+        return [each.values.shape[1] for each in tables]
+
+    assert sizes(lake(2), lake(3), lake(2)) == [4, 9, 4]
+    ids = []
+    try:
+        for side in (2, 3):
+            gymnasium.register("Again-v0", lake(side))
+            ids += sizes("Again-v0")
+            del gymnasium.registry["Again-v0"]
+    finally:
+        gymnasium.registry.pop("Again-v0", None)
+    assert ids == [4, 9]
+
+
+@dataclasses.dataclass(frozen=True)
+class Always(ut.ExplorationPolicy):
+    """One action, of which `==` knows nothing."""
+
+    number: int = dataclasses.field(default=0, compare=False)
+
+    def scores(self, key: Any, decision: Any) -> Any:
+        return jnp.where(jnp.arange(decision.num_actions) == self.number, 1.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pays(StateBuilder):
+    """One state, whose second action pays what was read elsewhere when it was made."""
+
+    read: dataclasses.InitVar[float] = 1.0
+
+    def __post_init__(self, read: float) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "pay", read)
+
+    def build(self, key: Any) -> FiniteMDP:
+        reward = jnp.array([[[0.0], [self.pay]]])  # pyright: ignore[reportAttributeAccessIssue]
+        zero = jnp.zeros((1, 2, 1), jnp.int32)
+        return FiniteMDP(zero, reward, zero == 0, jnp.ones((1, 2, 1)), 5)
+
+
+def test_parts_that_differ_in_what_is_not_compared_are_not_taken_for_one_another() -> None:
+    """The second run took the actions of the first one's policy, in the first one's environment."""
+
+    def earned(pay: float, action: int) -> set[float]:
+        run = ut.train(Pays(pay), policy=Always(action), seeds=1, steps=64)
+        return {*run.record.episodes[0].returns[1:].tolist()}
+
+    assert [earned(1.0, 1), earned(5.0, 1), earned(5.0, 0), earned(1.0, 1)] == [{1.0}, {5.0}, {0.0}, {1.0}]

@@ -268,3 +268,8 @@ def test_a_return_is_a_success_though_32_bits_lose_some_of_it(reward: float, ste
     success, less = Success(mark), returns - np.float32(0.001)
     assert success.judged(returns).all() and not success.judged(less).any()
     assert success.rate(returns[None]) == 1 and success.rate(less[None]) == 0
+
+
+def test_a_mark_of_0_is_reached_though_32_bits_lose_some() -> None:
+    returns = np.cumsum(np.array([0.1] * 10 + [-1.0], np.float32), dtype=np.float32)[-1:] - np.float32(2e-7)
+    assert returns[0] < 0 and Success(0.0).judged(returns).all() and not Success(0.0).judged(returns - 1e-3).any()

@@ -132,6 +132,7 @@ class Ticks(gymnasium.Env[Any, Any]):
         return np.array([self.taken], np.float32), 1.0, self.taken == 5, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectorization", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("limit", [None, 4])
 @pytest.mark.filterwarnings("ignore:Observations show when time runs out")
@@ -154,6 +155,7 @@ def test_an_episode_is_as_long_as_its_steps_where_its_last_action_is_cut_short(
     assert ut.RichChain(length=5, action_repeat=2).steps_of(np.array([10, 167])).tolist() == [20, 334]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("builder", [Tracks(action_repeat=3), ut.Gym("CartPole-v1", action_repeat=3)])
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
@@ -174,6 +176,7 @@ def test_a_run_counts_steps_of_the_environment(builder: Any) -> None:
             assert (seed.lengths % 3 == 0).all()
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_repeats_actions_as_before(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ut.Settings(seeds=1, steps=600, episodes=10**6)
     whole = ut.train(ut.Gym("MountainCar-v0"), settings=settings)

@@ -72,6 +72,7 @@ def test_the_file_has_all_that_it_needs_and_the_runs_own_numbers(tmp_path, capsy
     assert [each["states"] for each in document(out)["groups"][0]["details"]] == [[2], [2]]
 
 
+@pytest.mark.slow
 def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
     for name in ("Gaussian", "PointMass"):
         shutil.copytree(reported.run(), tmp_path / "study" / "cells" / name)

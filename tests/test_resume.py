@@ -93,6 +93,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(killed, finished,
     assert_same_results(killed, finished)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["--learner Imitation --distribution PointMass --policy Softmax", "--network Ensemble --policy MemberThompson"],

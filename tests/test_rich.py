@@ -67,6 +67,7 @@ def play(world: RichMDP, actions: list[int]) -> list[tuple[float, bool, bool]]:
     return steps
 
 
+@pytest.mark.slow
 def test_its_episodes_are_those_of_the_chain_behind_it() -> None:
     world = RichChain(length=5, dim=3).build(KEY)
     right = [int(np.argmin(ends[:, 0])) for ends in np.asarray(world.mdp.terminated)[:-1]]
@@ -106,7 +107,7 @@ def test_settings_that_cannot_be_are_refused(make, words) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Number 4 of observations is left out")  # the random bit
+@pytest.mark.filterwarnings("ignore:Number 4 of observations, counted from 0, is left out")  # the random bit
 def test_a_small_sea_is_solved() -> None:
     settings = Settings(seeds=1, episodes=300, replay_size=512, batch_size=64)
     assert train(RichSea(size=2, bits=1), settings=settings).record.greedy_returns == [pytest.approx(1.0, abs=0.02)]

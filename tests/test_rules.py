@@ -34,7 +34,10 @@ def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
     found = chosen(sea)
     assert found.builder == dataclasses.replace(sea, left_out=(8, 9, 10), features="hashed")
     assert found.learner == ut.LeastSquares(stochastic=False)
-    assert len(found.notes) == 1 and "The numbers 8, 9, 10 of observations are left out: they told" in found.notes[0]
+    assert (
+        len(found.notes) == 1
+        and "The numbers 8, 9, 10 of observations, counted from 0, are left out: they told" in found.notes[0]
+    )
     assert found.entries["env.features"].source == found.entries["learner.stochastic"].source == "measured"
     bits = chosen(dataclasses.replace(sea, left_out=()))
     assert (bits.builder.left_out, bits.builder.features, bits.notes) == ((), "hashed", [])
@@ -44,6 +47,7 @@ def test_settings_that_the_user_left_open_are_chosen_and_no_others() -> None:
     assert cells.builder == near, "cells are states"
 
 
+@pytest.mark.slow
 def test_what_rewards_depend_on_is_shown_with_the_last_observation() -> None:
     make = functools.partial(TimeLimit, max_episode_steps=100)
     found = chosen(builder := ut.FromGymnasium(lambda: make(Corridor())))
@@ -58,6 +62,7 @@ def test_what_rewards_depend_on_is_shown_with_the_last_observation() -> None:
     assert (plain.builder.stack, plain.entries["env.stack"].source) == (None, "measured")
 
 
+@pytest.mark.slow
 def test_a_corridor_with_a_cue_is_learned() -> None:
     with pytest.warns(UserWarning, match="the first observation of an episode told 100%"):
         result = ut.train(lambda: TimeLimit(Corridor(), 100), settings=ut.Settings(seeds=1, steps=1_000))
@@ -71,6 +76,7 @@ def test_a_corridor_with_a_cue_is_learned() -> None:
         result.act({"place": 3, "cue": 0})
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 def test_a_hash_of_the_last_observation_alone_is_no_observation() -> None:
     builder = ut.FromGymnasium(lambda: TimeLimit(Corridor(), 9), stack="first", encoding="hashed", returns=(0.0, 1.0))
@@ -122,6 +128,7 @@ def test_images_that_come_again_are_states_and_others_stay_images() -> None:
     assert not any("Images come again" in note for note in moving.notes)
 
 
+@pytest.mark.slow
 def test_a_given_setting_of_numbers_keeps_images() -> None:
     left = dataclasses.replace(pictured(), left_out=(0,))
     assert chosen(left).builder.encoding == "one_hot"
@@ -137,6 +144,7 @@ def test_what_only_a_network_learns_keeps_images(given: Any) -> None:
     assert "env.encoding" not in found.entries
 
 
+@pytest.mark.slow
 def test_a_run_hashes_images_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     settings = ut.Settings(seeds=1, steps=2_000, episodes=10**6)
     with pytest.warns(UserWarning, match="Images come again exactly"):
@@ -178,6 +186,7 @@ def test_a_plan_by_what_was_removed_says_so() -> None:
         Plan.read({"learner": {"value": "NearestNeighbors", "source": "measured"}})
 
 
+@pytest.mark.slow
 def test_a_network_learns_where_numbers_stay_numbers() -> None:
     for builder in (ut.Gym("MountainCar-v0"), ut.Gym("CartPole-v1", returns=(0.0, 100.0)), ut.RichChain(4)):
         assert isinstance(chosen(builder).learner, ut.GradientDescent)
@@ -244,9 +253,10 @@ def test_a_hash_tells_vectors_apart_by_the_numbers_that_count() -> None:
     assert np.unique(places).size == 500
 
 
+@pytest.mark.slow
 def test_random_bits_are_left_out_and_the_sea_is_solved() -> None:
     """The record has the settings that were chosen."""
-    with pytest.warns(UserWarning, match="The numbers 8, 9, 10, 11 of observations are left out"):
+    with pytest.warns(UserWarning, match="The numbers 8, 9, 10, 11 of observations, counted from 0, are left out"):
         result = ut.train(ut.RichSea(4, bits=4), settings=ut.Settings(seeds=1, episodes=40))
     chosen = result.record.asked["environment"]
     assert (chosen["features"], chosen["left_out"]) == ("hashed", [8, 9, 10, 11])
@@ -267,6 +277,7 @@ def test_the_page_of_defaults_is_made_from_the_rules() -> None:
         assert f"`--{rule.setting}`" in written and rule.looks_at in written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("builder", "discount"),
     [
@@ -284,6 +295,7 @@ def test_an_action_of_two_or_three_steps_costs_as_much_delay_as_one_of_four(buil
     assert chosen(builder).entries["discount"].value == discount
 
 
+@pytest.mark.slow
 def test_a_discount_that_is_given_stays() -> None:
     assert "discount" not in chosen(ut.Gym("CartPole-v1"), discount=0.995).entries
     run = ut.train(ut.Toy(), settings=ut.Settings(seeds=1, episodes=20, discount=0.0))

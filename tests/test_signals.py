@@ -43,6 +43,7 @@ def train(env: type[Cell], **more: Any) -> Any:
     return ut.train(ut.FromGymnasium(env, returns=(0.0, 8.0)), settings=SETTINGS, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [-1.0, pytest.param(3600.0, marks=pytest.mark.slow)])
 def test_a_run_ends_at_its_next_rollout_and_plays_on_for_a_while(
     seconds: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
@@ -70,6 +71,7 @@ def after(steps: int) -> Any:
     return lambda progress: signal.raise_signal(signal.SIGTERM) if progress.step >= steps else None
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_no_moment_in_a_run_that_goes_on(tmp_path: Any) -> None:
     """The end of what was learned until then is a moment of that result only."""
     settings = ut.Settings(seeds=1, episodes=10**6, steps=16_384)
@@ -83,6 +85,7 @@ def test_an_interruption_leaves_no_moment_in_a_run_that_goes_on(tmp_path: Any) -
     assert resumed == whole
 
 
+@pytest.mark.slow
 def test_a_signal_at_the_end_of_a_run_interrupts_nothing(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +99,13 @@ def test_a_signal_at_the_end_of_a_run_interrupts_nothing(
     assert main(["train", "--env", "Chain", "--env.length", "5", *limits, "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().err
     assert "The run was at its end when the signal came: it is complete." in said and "Interrupted" not in said
+
+
+def test_a_signal_at_the_end_stops_a_program_and_says_that_its_run_is_complete() -> None:
+    """A loop over runs has to end, too."""
+    with pytest.raises(ut.TrainingInterrupted, match="as the run ended: it is complete") as stopped:
+        ut.train(ut.Chain(5), seeds=1, steps=256, on_chunk=after(256))
+    assert not stopped.value.result.record.interrupted
 
 
 def test_another_ctrl_c_ends_at_once_unless_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,6 +166,7 @@ def test_the_files_in_the_documentation_are_studies(capsys):
     assert counts == ["4", "12", "9", "40"]
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_how_many_and_writes_nothing(capsys, tmp_path):
     assert main(["study", study(grid={"env.length": [3, 4], "seed": [0, 5]}), "--dry-run", "--workers", "3"]) == 0
     assert capsys.readouterr().out == "4 cells\nTime left with 3 at a time: unknown, as no cell is done\n"

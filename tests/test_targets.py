@@ -73,6 +73,7 @@ def test_a_running_mean_is_the_recursion_in_numpy(decay: float, which: str) -> N
         assert np.isfinite(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(seeing)])).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed 0 returns")
 @pytest.mark.parametrize(
     ("target", "evaluate_every"),
@@ -92,6 +93,7 @@ def test_what_plays_is_the_running_mean_and_else_the_network_that_learns(
     assert largest < 1e-6 if isinstance(target, RunningMean) else largest > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed 0 returns")
 @pytest.mark.parametrize(
     "builder",

@@ -96,6 +96,7 @@ class Stalls(Cell):
 gymnasium.register("Testing/Stalls-v0", lambda **_: Stalls())
 
 
+@pytest.mark.slow
 def test_a_run_that_an_environment_ends_says_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Any
 ) -> None:

@@ -48,6 +48,7 @@ class Valves(gymnasium.Env[Any, int]):
         return self.seen(), paid, False, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "kept"), [*zip(SIGNS, ([0, 1], [0, 1], [0], [0], [0]), strict=True)])
 def test_what_tells_by_its_size_or_with_another_is_kept(kind: str, kept: list[int]) -> None:
     """On regressions alone each tells nothing: the policy was blind for what is paid, at half of the best return."""
@@ -71,6 +72,7 @@ class Among(gymnasium.ObservationWrapper[Any, Any, Any]):
         return np.concatenate([observation, self.random.normal(size=2), self.slow]).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("name", "size"), [("CartPole-v1", 4), ("Acrobot-v1", 6)])
 def test_noise_beside_what_is_not_linear_is_still_left_out(name: str, size: int, seed: int) -> None:
@@ -79,6 +81,7 @@ def test_noise_beside_what_is_not_linear_is_still_left_out(name: str, size: int,
     assert (name == "Acrobot-v1") or facts.idle.tolist() == [size + 2, size + 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("extra", "limit"), [(30, 50), (0, 1_000)], ids=["many numbers", "long episodes"])
 def test_what_tells_with_another_is_kept_among_many_and_in_long_episodes(extra: int, limit: int) -> None:
     """Of 34 numbers none was asked for, and of few episodes none could be: what decides was left out."""

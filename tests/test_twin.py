@@ -67,6 +67,7 @@ def test_outputs_of_a_new_network_are_zero_and_a_single_critic_is_its_own_lower_
     )
 
 
+@pytest.mark.slow
 def test_weights_for_many_numbers_are_drawn_where_xla_has_two_threads() -> None:
     given = {**os.environ, "PJRT_NPROC": "2"}  # as a run of two seeds has
     done = subprocess.run(

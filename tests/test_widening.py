@@ -89,6 +89,7 @@ def test_a_run_that_is_stopped_before_its_range_grows_goes_on_as_if_it_had_not_b
     assert_same(trained(1_000, num_envs, tmp_path), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("returns", "words"), [((0.0, 0.1), r"^Returns from 0 to 1\.\d+ were seen"), ((0.0, 1.0), None)]
 )
@@ -155,7 +156,7 @@ def test_a_number_whose_rare_values_set_its_scale_is_said(rare: int, left_out: A
     """Once in 50 steps 1e6, a number of size 1 has a scale of more than 1e5; every other step, it is no tail."""
     run = Run(ut.FromGymnasium(lambda: Tailed(rare), left_out=left_out), Method(), ut.Settings(seeds=1))
     run.close()
-    found = [note for note in run.notes if note.startswith("Number 0 of observations is within ")]
+    found = [note for note in run.notes if note.startswith("Number 0 of observations, counted from 0, is within ")]
     assert len(found) == said and ("up to 1e+06 away" in "".join(found)) == said
 
 
@@ -175,6 +176,7 @@ class Delayed(gymnasium.Env[Any, int]):
         return np.array([self.at, self.next]), float(self.at == 4), False, False, {}
 
 
+@pytest.mark.slow
 def test_what_is_learned_beyond_the_time_limit_widens_the_range_of_a_table() -> None:
     """Staying in the middle is worth 200 to a discount of 0.995, but within 30 steps no episode earns 23.
 
@@ -199,6 +201,7 @@ class Endless(Cell):
         return *super().step(action)[:2], False, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("kind", "said"), [(Endless, True), (Cell, False)])
 def test_a_number_called_max_steps_is_no_limit_if_no_episode_ends(

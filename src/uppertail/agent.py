@@ -108,8 +108,6 @@ class Agent:
         A loop through known states would otherwise have the mean of the way to the goal and the spread of what is
         unknown.
         """
-        if not any(self.family.is_mean):
-            return z
         greedy = take(z_next, jnp.argmax(masked(jax.vmap(self.family.mean)(z_next), mask)))
         return self.with_mean(z, self.family.mean(greedy))
 
@@ -118,7 +116,8 @@ class Agent:
         family, is_mean = self.family, np.array(self.family.is_mean)
         if not is_mean.any():
             return z
-        lost = (mean - family.mean(z)) / jnp.maximum(self.policy.optimism, TINY)
+        optimism = self.policy.optimism  # where it is 0, the mean is the upper bound: the spread stays
+        lost = jnp.where(optimism > 0, (mean - family.mean(z)) / jnp.maximum(optimism, TINY), 0.0)
         return family.from_coordinates(jnp.where(is_mean, mean, family.coordinates(z) - lost))
 
     def choice(self, key: PRNGKeyArray, z: PyTree, mask: ActionMask = None) -> Int[Array, ""]:

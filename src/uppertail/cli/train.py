@@ -243,10 +243,13 @@ def train(
     for remark in remarks(run, result):
         complain(whose + remark)
     if asked_to_stop.is_set() and not quiet:
-        returns, whole = result.record.greedy_returns, "The run was at its end when the signal came: it is complete"
-        plays = f"; `uppertail evaluate {shown}` plays it greedily" if any(map(math.isnan, returns)) else ""
-        kept = f"Interrupted: what was learned until now is kept{on}" if result.record.interrupted else whole
-        print(f"{kept}{plays}.", file=sys.stderr)
+        if result.record.interrupted:
+            said = f"Interrupted: what was learned until now is kept{on}"
+        else:
+            said = "The run was at its end when the signal came: it is complete"
+        unplayed = any(map(math.isnan, result.record.greedy_returns))
+        plays = f"; `uppertail evaluate {shown}` plays it greedily" if unplayed else ""
+        print(f"{said}{plays}.", file=sys.stderr)
     if not quiet:
         print_results(f"{env}, seeds: {len(result.record.episodes)}", label, result.record)
         print(f"Results in {folder}")

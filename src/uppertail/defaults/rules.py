@@ -57,8 +57,8 @@ LIMITED = (
     "{}, so the time limit is part of the task, and its end is the end of an episode (--env.ends_at_limit false: "
     "learning looks beyond it)."
 )
-KEPT_ONE = "Number {} of observations is left out: it {} (--env.left_out '{}' keeps it)."
-KEPT = "The numbers {} of observations are left out: they {} (--env.left_out '{}' keeps them)."
+KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
+KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
 
 
 def _stack(facts: Facts, draft: Draft) -> Choice | None:

@@ -22,9 +22,9 @@ from uppertail.environments.repeated import build_repeated
 from uppertail.masks import ActionMask
 from uppertail.types import PyTree, ReturnRange
 
-MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # measuring returns ends after so many episodes or steps
+MEASURED_EPISODES, MEASURED_STEPS = 20, 5_000  # a random policy ends after so many episodes or steps
 WIDER = 2.0  # how far beyond the measured returns others are expected at most, in widths of the measured range
-OBSERVED_STEPS = 2_000  # the fewest, where observations are looked at
+OBSERVED_STEPS = 2_000  # the fewest, where observations are looked at, or nothing but 0 was paid so far
 SILENT = 5.0  # seconds after which a line says what takes so long; the next one comes after twice as many
 
 WHERE = "The environment, stepped by a random policy before the run,"
@@ -119,9 +119,8 @@ def measured_range(builder: EnvironmentBuilder, steps: Steps, discount: float, w
     It reaches to the returns of the lowest and of the highest reward at every step of the time limit, but at most
     so many widths beyond the measured range.
     """
-    episodes = steps.episodes[:MEASURED_EPISODES]
-    returns = np.concatenate([[0.0], *(discounted_returns(rewards, discount) for rewards in episodes)])
-    rewards = np.concatenate([[0.0], *episodes])
+    returns = np.concatenate([[0.0], *(discounted_returns(rewards, discount) for rewards in steps.episodes)])
+    rewards = np.append(0.0, steps.reward)
     horizon = discounted_steps(_time_limit(builder, steps) or math.inf, discount)
     width = returns.max() - returns.min()
     lowest, highest = (each * horizon if each else 0.0 for each in (rewards.min(), rewards.max()))
@@ -163,12 +162,12 @@ def table_steps(table: FiniteMDP, steps: int = OBSERVED_STEPS) -> Steps:
 def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
     """Steps in an environment that Python steps."""
     environment, random = builder.open(0, 1), np.random.default_rng(0)
-    least, rows, ends = OBSERVED_STEPS if observed else 0, list[Steps](), [0]
+    least, rows, ends, paid = OBSERVED_STEPS if observed else 0, list[Steps](), [0], False
     patience = Patience(say)
     try:
         observation = begin_host(environment.reset, lambda: WHERE)
         while len(rows) < least or (
-            len(ends) <= MEASURED_EPISODES
+            (len(ends) <= MEASURED_EPISODES or (not paid and len(rows) < OBSERVED_STEPS))
             and (len(rows) < MEASURED_STEPS or ends[-1] < len(rows) < ends[-1] + MEASURED_STEPS)
         ):
             action = _allowed_actions(random, environment, builder.num_actions)
@@ -177,6 +176,7 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
                 here, after = (observation, now.next_observation) if observed else (np.zeros((1, 0)), np.zeros((1, 0)))
                 step = here, action, now.reward, now.terminated, now.truncated, after
                 rows.append(Steps(*(each[0] for each in step)))
+                paid |= bool(now.reward[0])
             if now.terminated[0] or now.truncated[0]:
                 ends.append(len(rows))
             observation = now.observation

@@ -81,7 +81,7 @@ class Learner(abc.ABC):
         return state.network
 
     def played(self, state: LearnerState) -> Network:
-        """The network that plays greedily, and that is kept of a run; the one that learns, by default."""
+        """The network that plays after training, and that is kept of a run; the one that learns, by default."""
         return state.network
 
     def without_data(self, state: LearnerState) -> LearnerState:

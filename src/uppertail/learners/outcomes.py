@@ -22,6 +22,7 @@ class Outcomes(NamedTuple):
     newest: Int[Array, " pairs"]  # each pair's newest outcome; NONE: the pair was never seen
     order: Int[Array, " pairs"]  # the pairs in the order in which they were first seen; NONE beyond the last
     pairs: Int[Array, ""]  # how many pairs were seen
+    pair: Int[Array, " outcomes"]  # the pair of each outcome
     earlier: Int[Array, " outcomes"]  # each outcome's predecessor in the list of its pair; NONE: it is the last
     next_state: Int[Array, " outcomes"]  # the state that an outcome leads to
     terminated: Bool[Array, " outcomes"]  # whether the episode terminated there
@@ -36,6 +37,7 @@ class Outcomes(NamedTuple):
             newest=jnp.full(pairs, NONE),
             order=jnp.full(pairs, NONE),
             pairs=jnp.zeros((), jnp.int32),
+            pair=jnp.zeros(most, jnp.int32),
             earlier=jnp.full(most, NONE),
             next_state=jnp.zeros(most, jnp.int32),
             terminated=jnp.zeros(most, bool),
@@ -78,6 +80,7 @@ class Outcomes(NamedTuple):
             newest=self.newest.at[pair].set(jnp.where(is_new, slot, head)),
             order=self.order.at[jnp.where(first, self.pairs, self.order.shape[0])].set(pair, mode="drop"),
             pairs=self.pairs + first.astype(jnp.int32),
+            pair=self.pair.at[slot].set(pair),
             earlier=self.earlier.at[slot].set(jnp.where(is_new, head, self.earlier[slot])),
             next_state=self.next_state.at[slot].set(next_state),
             terminated=self.terminated.at[slot].set(terminated),

@@ -64,9 +64,6 @@ MOST = 1.0
 ARRIVALS = 3
 """Arrivals in a state that was never left, after which time is taken to run out there: nothing is hoped for beyond."""
 
-LESS = 1e-5
-"""How much less than all that was tried in a state the rest is expected to earn there, as a share of it."""
-
 RENEW = 2  # folded into the key of a learning step to renew a draw
 
 
@@ -174,23 +171,16 @@ class TableLearner(Learner):
         ends_greedy = self.agent.policy.explores_by_spread or self.agent.policy.posterior is not None
         if not ends_greedy or not coordinates.is_mean.any():
             return network
-        tried = network.counts > 0
-        out = (memory.arrivals >= ARRIVALS) & ~jnp.any(tried, axis=1)
-        still = self.largest_change * self.exactness
-        allowed = memory.allowed(jnp.arange(tried.shape[0]))
-        found = known_returns(memory.outcomes, tried, allowed, out, self.agent.discount, still)
-        lowest = jnp.min(jnp.where(tried, found, jnp.inf), axis=1, keepdims=True)
-        less = jnp.maximum(still, LESS * jnp.abs(lowest))
-        lowest = jnp.where(jnp.isinf(lowest), lowest, lowest - less)
+        tried, out = network.counts > 0, self.out_of_time(network.counts, memory.arrivals)
+        tolerance = self.largest_change * self.exactness
+        found = known_returns(memory.outcomes, tried, out, self.agent.discount, tolerance)
 
-        def known(value: Float[Array, " outputs"], tried: Array, found: Array, lowest: Array) -> Array:
+        def known(value: Float[Array, " outputs"], tried: Array, found: Array) -> Array:
             z = coordinates.distribution(value)
-            mean = jnp.where(tried, found, jnp.minimum(self.agent.family.mean(z), lowest))
+            mean = jnp.where(tried, found, jnp.minimum(self.agent.family.mean(z), found))
             return coordinates.of(self.agent.with_mean(z, mean))
 
-        lowest = jnp.broadcast_to(lowest, tried.shape)
-        values = jax.vmap(jax.vmap(known))(network.values, tried, found, lowest)
-        return dataclasses.replace(network, values=values)
+        return dataclasses.replace(network, values=jax.vmap(jax.vmap(known))(network.values, tried, found))
 
     def without_data(self, state: LearnerState) -> LearnerState:
         return state
@@ -241,6 +231,12 @@ class TableLearner(Learner):
         memory = memory._replace(noise=swept.noise, change=swept.change)
         return LearnerState(network, memory), Metrics.of_sweeps(swept.change, swept.number)
 
+    def out_of_time(
+        self, counts: Float[Array, "states actions"], arrivals: Int[Array, " states"]
+    ) -> Bool[Array, " states"]:
+        """Where episodes are cut each time: states that were often reached and never left."""
+        return (arrivals >= ARRIVALS) & (jnp.sum(counts, axis=1) == 0)
+
     def untried(
         self, counts: Float[Array, "states actions"], arrivals: Int[Array, " states"]
     ) -> tuple[Float[Array, "states outputs"], Float[Array, " states"]]:
@@ -249,7 +245,7 @@ class TableLearner(Learner):
         Where time runs out, it is 0 as at an end. No episode gets beyond such a state, so it would be hoped for for
         ever.
         """
-        out, start = (arrivals >= ARRIVALS) & (jnp.sum(counts, axis=1) == 0), self.start
+        out, start = self.out_of_time(counts, arrivals), self.start
         end = self.coordinates.of(self.agent.family.terminal())
         return jnp.where(out[:, None], end[None], start[None]), jnp.where(out, 0.0, self.bound)
 

@@ -12,7 +12,9 @@ from jaxtyping import Bool, Float, Int
 SOLVED_WINDOW = 50
 SLACK = 0.1
 ROUNDED = 1e-5
-"""What sums of rewards in 32 bits may lose, as a share of the return: a hundred rewards of 0.01 are below 1."""
+"""What sums of rewards in 32 bits may lose, as a share of the mark: a hundred rewards of 0.01 are below 1."""
+ROUNDED_AT_0 = 1e-6
+"""The same in units of return, where the mark is 0, of rewards near 1."""
 FINAL_WINDOW = 100
 
 COLUMNS = {"return": "returns", "length": "lengths", "step": "end_steps"}
@@ -179,7 +181,7 @@ def means(returns: Float[np.ndarray, " episodes"], window: int) -> Float[np.ndar
 
 def at_least(returns: Any, mark: float) -> Any:
     """Whether returns, or means of them, reach a mark, up to what sums in 32 bits may lose."""
-    return returns >= mark - ROUNDED * abs(mark)
+    return returns >= mark - (ROUNDED * abs(mark) if mark else ROUNDED_AT_0)
 
 
 def arrays_of(episodes: Sequence[Episodes]) -> dict[str, Float[np.ndarray, "seeds episodes"]]:

@@ -1,6 +1,5 @@
 """The details of one seed: its distributions over training, how policies act on them, its data, its states."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from jaxtyping import Float
 from uppertail.compiling import jitted
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
+from uppertail.identity import kept
 from uppertail.masks import ActionMask
 from uppertail.policies import UCB, Decision, Thompson
 from uppertail.reports.maps import grid, pack, plane
@@ -86,7 +86,7 @@ def densities(seed: Seed, taken: Any) -> dict[str, Any]:
     }
 
 
-@functools.cache
+@kept
 def mixture_density(family: Any) -> Callable[[PyTree, Any], Any]:
     """Densities [moments, states, actions, points] of the mixture over members, at points of the same axes."""
 
@@ -112,7 +112,7 @@ def action_shares(seed: Seed, taken: Any) -> dict[str, Float[np.ndarray, "..."]]
     return found | {name: np.asarray(_shares(policy, family, count)(z, mask)) for name, policy in policies.items()}
 
 
-@functools.cache
+@kept
 def _shares(policy: Any, family: Any, count: int) -> Callable[[PyTree, Any], Any]:
     """How often a policy takes each of so many actions, [moments, states, actions]."""
 

@@ -160,9 +160,9 @@ class CompiledDriver(Driver):
 
     def __init__(self, builder: EnvironmentBuilder, keys: SeedKeys, programs: Programs) -> None:
         require_tables_fit(builder, keys.environment)
-        self._builder = builder
         self.keys, self.programs, self.groups = keys, programs, Groups(keys.run.shape[0])
-        self.environments = programs.compiled(_build, builder, keys.environment)(keys.environment)
+        self._build = programs.compiled(_build, builder, keys.environment, keep=False)  # it may read what has changed
+        self.environments = self._build(keys.environment)
         self.identity = self.environments
         one = rows_of(self.environments, 0)
         self.observations, self.num_actions = one.observations, one.num_actions
@@ -180,8 +180,7 @@ class CompiledDriver(Driver):
         if not isinstance(self.environments, FiniteMDP):
             return None
         keys = jnp.broadcast_to(jax.random.key(0), self.keys.environment.shape)  # so many that the program is there
-        built = self.programs.compiled(_build, self._builder, keys)(keys)
-        return rows_of(built, 0)
+        return rows_of(self._build(keys), 0)
 
     def use(self, loop: Loop, refit: Refit | None) -> None:
         del refit  # what compiled environments pay is measured before a run

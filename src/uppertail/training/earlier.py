@@ -91,7 +91,7 @@ class Earlier:
             environments = ({"environment": of["environment"]} for of in (self.header.asked, asked))
             elsewhere = [text for text, _ in checkpoint.differences(*environments)]
             why = f"was made with {elsewhere[0]}, which has other observations or actions" if elsewhere else made
-            why = why or "had other observations or actions, or stored other numbers of transitions"
+            why = why or "had other observations or actions, stored other numbers, or was made by another version"
             raise InputError(f"init is {self.folder}, whose run {why}: what it learned does not fit here.") from error
         if made:
             raise InputError(f"init is {self.folder}, whose run {made}: use the same here.")

@@ -83,8 +83,8 @@ def heavy_tails(facts: Facts, encoding: Encoding) -> str | None:
         return None
     worst, tail = max(heavy.items(), key=lambda item: item[1].scale / item[1].usual)
     return (
-        f"Number {worst} of observations is within {tail.usual:.3g} of its median in {USUAL:.0%} of the steps of a "
-        f"random policy, but up to {tail.most:.3g} away from it in others, which set its scale, so that the "
-        "network hardly sees what differs in most steps: shrink what is large (--env.wrappers, "
+        f"Number {worst} of observations, counted from 0, is within {tail.usual:.3g} of its median in {USUAL:.0%} of "
+        f"the steps of a random policy, but up to {tail.most:.3g} away from it in others, which set its scale, so that "
+        "the network hardly sees what differs in most steps: shrink what is large (--env.wrappers, "
         "gymnasium.wrappers.TransformObservation, with np.arcsinh or np.clip)."
     )

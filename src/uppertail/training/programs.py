@@ -23,6 +23,7 @@ import numpy as np
 
 from uppertail.capacity import require_memory
 from uppertail.compiling import jitted
+from uppertail.identity import identity_of
 from uppertail.training.process import cores
 from uppertail.types import PyTree
 
@@ -76,21 +77,20 @@ class Programs:
         static: tuple[Any, ...] = (),
         shared: int = 0,
         donate: tuple[int, ...] = (),
+        keep: bool = True,
     ) -> Callable[..., Any]:
         """Compiles `function(parts, *static, *arguments)` of one seed for all seeds, or finds it compiled.
 
         The function is defined in a module. Fields of its parts with the metadata `schema.TRACED` are arguments of the
         program, and `static` are constants. Arguments are arrays, or shapes and types, with a leading axis of seeds,
-        but the first `shared` are the same for all of them; those in `donate` may be overwritten. A program that needs
-        more memory than there is is refused.
+        but the first `shared` are the same for all of them; those in `donate` may be overwritten. Later runs find it
+        again if parts hold the same (`identity_of`), unless `keep` is false. A program that needs more memory than
+        there is is refused.
         """
         found = _found_on_disk[0]
         skeleton, numbers = split(parts)
-        key = (function, skeleton, static, _kinds(arguments), shared, donate)
-        try:
-            compiled = _kept.pop(key, None)
-        except TypeError:  # a user's part cannot be hashed: nothing is shared
-            compiled, key = None, object()
+        key = (function, identity_of((skeleton, static)), _kinds(arguments), shared, donate)
+        compiled = _kept.pop(key, None) if keep else None
         if compiled is None:
 
             def program(numbers: list[Any], *arguments: PyTree) -> Any:
@@ -101,7 +101,8 @@ class Programs:
             with self._counted():
                 compiled = jitted(program, donate_argnums=donated).lower(numbers, *arguments).compile()
             self.compilations += _found_on_disk[0] == found
-        _kept[key] = compiled
+        if keep:
+            _kept[key] = compiled
         if len(_kept) > MOST:
             _kept.popitem(last=False)
         if (needs := compiled.memory_analysis()) is not None:

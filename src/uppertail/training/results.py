@@ -194,6 +194,9 @@ class TrainingResult:
 class TrainingInterrupted(KeyboardInterrupt):
     """Ctrl-C, SIGTERM or SIGHUP ended `ut.train`; `result` holds what was learned until then.
 
+    A signal in the last steps of a run ends the program, too: the run is complete then, and
+    `result.record.interrupted` is False.
+
     Examples:
         >>> import os, signal
         >>> import uppertail as ut
@@ -206,7 +209,9 @@ class TrainingInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: TrainingResult) -> None:
-        super().__init__("Training was interrupted: `result` holds what was learned until then.")
+        interrupted = "Training was interrupted: `result` holds what was learned until then."
+        complete = "A signal came as the run ended: it is complete, and `result` is all of it."
+        super().__init__(interrupted if result.record.interrupted else complete)
         self.result = result
 
 

@@ -33,23 +33,25 @@ class Masked(Checked):
 
     That is the method `action_masks`, as sb3-contrib asks for it, or the part `action_mask` of a Dict observation, as
     in PettingZoo. It has a truth value for each action or, if an action is several integers, for each value of the
-    first of them, then of the second, and so on, or for each combination. What an info has goes before.
+    first of them, then of the second, and so on, or for each combination; four numbers for two integers of two values
+    are about the values. What an info has goes before.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         listed: Any = env.action_space
-        own: Any = env.env.action_space if isinstance(env, Listed) else listed
+        own = _own_actions(env)
         self.count, self.no_action = int(listed.n), np.zeros(int(listed.n), bool)
         self.by_method = _has_method(env)
         self.sizes = [*map(len, values_of(own))] if is_a(own, "MultiDiscrete", "MultiBinary") else []
 
     @staticmethod
     def fits(env: gymnasium.Env[Any, Any]) -> bool:
-        """Whether an environment has such a method, or such a part."""
+        """Whether an environment has such a method, or such a part: an array, beside actions that it lists itself."""
         space = getattr(env, "observation_space", None)
         part = space.spaces.get(KEY) if isinstance(space, spaces.Dict) else None
-        return _has_method(env) or (part is not None and part.shape is not None)
+        lists = is_a(_own_actions(env), "Discrete", "MultiDiscrete", "MultiBinary")
+        return _has_method(env) or (lists and part is not None and bool(part.shape))
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         first, info = super().reset(**kwargs)
@@ -91,6 +93,11 @@ class Masked(Checked):
         if mask is None or length != values:
             return mask
         return functools.reduce(np.logical_and.outer, np.split(mask, np.cumsum(self.sizes)[:-1])).ravel()
+
+
+def _own_actions(env: gymnasium.Env[Any, Any]) -> Any:
+    """The action space before its actions were listed."""
+    return (env.env if isinstance(env, Listed) else env).action_space
 
 
 def _has_method(env: gymnasium.Env[Any, Any]) -> bool:

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -20,6 +20,7 @@ from uppertail.environments.packages import PackageBuilder, call
 from uppertail.environments.repeated import build_repeated
 from uppertail.environments.spaces import Reading, read_space
 from uppertail.errors import InputError
+from uppertail.identity import identity_of
 from uppertail.schema import require_type
 from uppertail.types import PyTree, TimeStep
 
@@ -30,7 +31,7 @@ FRAMES_PER_SECOND = 10  # how fast its pictures are shown
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rules:
-    """An environment with its parameters, which are constants of the compiled program; two are equal if they are one.
+    """An environment with its parameters, which are constants of the compiled program; equal if they hold the same.
 
     An `env` of the form before gymnax 1.0 has no `is_truncated`: there, an end on the time limit is a truncation.
     """
@@ -39,6 +40,16 @@ class Rules:
     params: Any
     reading: Reading
     actions: Actions
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rules) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @functools.cached_property
+    def _identity(self) -> Hashable:
+        return identity_of((self.env, self.params, self.reading, self.actions))
 
     def is_truncated(self, state: PyTree) -> Any:
         """Whether the time limit is reached."""
@@ -144,7 +155,7 @@ class GymnaxBuilder(PackageBuilder):
 
     @functools.cached_property
     def rules(self) -> Rules:
-        """The environment, made once, as programs know it by identity; its arrays are plain even under a trace."""
+        """The environment, made once; its arrays are plain even under a trace."""
         with jax.ensure_compile_time_eval():
             return self.make()
 
