@@ -88,11 +88,11 @@ class Advertisement(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.visitor = self.np_random.random(3).astype(np.float32)
-        return self.visitor, {}
+        return self.visitor.copy(), {}
 
     def step(self, action: Any) -> Step:
         reward = WEIGHTS[action] @ self.visitor + 0.1 * self.np_random.normal()
-        return self.visitor, float(reward), True, False, {}
+        return self.visitor.copy(), float(reward), True, False, {}
 
 
 def advertisement(seen: np.ndarray) -> int:
