@@ -27,6 +27,10 @@ FAR = (
     "it may seek what no episode comes to in time: try a longer time limit (--env.max_episode_steps), or a smaller "
     "--discount"
 )
+HIDDEN = (
+    "If that does not help, rewards may depend on what observations do not show, such as an earlier one (--env.stack "
+    "2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+)
 LATE = "what comes late may count too little, since greedy episodes end sooner: try a --discount nearer to 1"
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
 MORE = 0.1  # how much more what was not tried has to promise, in ranges of returns, for a run to be unfinished
@@ -211,9 +215,7 @@ def less_than_random(
         if each < least:
             return (
                 f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer{nearer}. If that does not help, rewards may depend on what observations "
-                "do not show, such as the last one (--env.stack 2) or the time that is left (--env.wrappers "
-                "'[TimeAwareObservation]')."
+                f"({mean:.4g}): train longer{nearer}. {HIDDEN}"
             )
     return None
 
@@ -244,7 +246,7 @@ def no_more_than_random(
         doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
         return (
             f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
-            f"run ({random.mean():.4g}): train longer.{doubt}"
+            f"run ({random.mean():.4g}): train longer.{doubt} {HIDDEN}"
         )
     return None
 
