@@ -129,9 +129,8 @@ def test_it_is_bsuites_own_where_that_is_installed(n: int) -> None:
 @pytest.mark.slow
 def test_it_is_trained_recorded_and_played() -> None:
     settings = ut.Settings(seeds=2, episodes=10, steps=64, batch_size=16, replay_size=128)
-    env = CartpoleSwingup(num_features=16)
     with pytest.warns(UserWarning, match="no episode ended in 64 steps: train longer"):
-        result = ut.train(env, ut.Gaussian(), ut.UCB(), settings, record="distributions")
+        result = ut.train(CartpoleSwingup(), ut.Gaussian(), ut.UCB(), settings, record="distributions")
     assert result.record.env_steps == [64, 64]
     assert np.isfinite(result.record.greedy_returns).all()
     assert result.distributions is not None

@@ -50,6 +50,14 @@ def other_adder(number: Any) -> Any:
     return lambda value: number + value
 
 
+def early() -> Any:
+    """A function that is asked for before the name that it is bound to has a value."""
+    found = lambda: later  # noqa: E731
+    identity = identity_of(found)
+    later = 1
+    return identity, identity_of(found)
+
+
 def with_default(number: Any) -> Any:
     return lambda value=number: value
 
@@ -115,3 +123,8 @@ def test_results_are_kept_for_what_holds_the_same() -> None:
     calls = list[int]()
     call = kept(lambda part: calls.append(part.hidden) or part.hidden)
     assert [call(Part(hidden=each)) for each in (1, 2, 1)] == [1, 2, 1] and calls == [1, 2]
+
+
+def test_a_name_without_a_value_yet_is_itself() -> None:
+    before, after = early()
+    assert before != after and before != early()[0] and after == early()[1]

@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from typing import Any
 
 import gymnasium
@@ -346,6 +347,16 @@ def test_bins_that_keep_ways_back_wide_are_told_of() -> None:
         row(ut.Categorical(bins=9))
     for family in (ut.Gaussian(), ut.Quantile()):
         row(family)  # a warning is an error
+
+
+def test_what_may_still_be_found_is_told_of() -> None:
+    """Eight episodes cannot see the 64 places of the sea; a run that has solved it hopes for no more."""
+    with pytest.warns(UserWarning, match="Exploration was not finished: where seed 3 begins") as said:
+        ut.train(ut.DeepSea(8), settings=ut.Settings(seed=3, seeds=1, steps=64))
+    assert [str(each.message) for each in said if "returns 0:" in str(each.message)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ut.train(ut.DeepSea(8), settings=ut.Settings(seed=3, seeds=1, steps=1_600))
 
 
 @pytest.mark.slow

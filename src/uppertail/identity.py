@@ -55,13 +55,9 @@ def identity_of(value: Any, around: tuple[Any, ...] = ()) -> Hashable:
     if isinstance(value, types.MethodType):
         return kind, of(value.__func__), of(value.__self__)
     if isinstance(value, types.FunctionType):
-        bound = inspect.getclosurevars(value).nonlocals
-        return (
-            kind,
-            value.__code__,
-            Same(value.__globals__),
-            *map(of, (bound, value.__defaults__, value.__kwdefaults__)),
-        )
+        bound = [_inside(cell) for cell in value.__closure__ or ()]
+        more = map(of, (bound, value.__defaults__, value.__kwdefaults__))
+        return kind, value.__code__, Same(value.__globals__), *more
     if isinstance(value, np.ndarray | jax.Array):
         whole = value.nbytes <= MOST_BYTES and value.dtype.kind in "biufcSU"
         return (kind, str(value.dtype), value.shape, np.asarray(value).tobytes()) if whole else Same(value)
@@ -69,6 +65,14 @@ def identity_of(value: Any, around: tuple[Any, ...] = ()) -> Hashable:
     if hasattr(value, "__wrapped__") or not (held or hasattr(value, "__dict__")):  # it holds its state elsewhere
         return (kind, value) if kind.__hash__ not in (None, object.__hash__) else Same(value)
     return kind, *((name, of(each)) for name, each in sorted(held.items()))
+
+
+def _inside(cell: types.CellType) -> Any:
+    """What a function is bound to by one of its names; the cell itself, as long as it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return cell
 
 
 def _held(value: Any) -> Iterator[tuple[str, Any]]:

@@ -57,7 +57,7 @@ class Transition(NamedTuple):
 class ReturnRange(NamedTuple):
     """The lowest and highest discounted return that a run has to tell apart; 0, the return of no step, is among them.
 
-    `known` is false if they were only estimated, from episodes of a random policy.
+    `known` is false if they were only estimated, from steps of a random policy.
     """
 
     low: float

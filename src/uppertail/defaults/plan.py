@@ -220,8 +220,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     elif isinstance(space, Numbers) and plan.get("env.radius") is not None:
         yield "near observations are one state"
     elif isinstance(space, Numbers):
-        repeats = ", which do not repeat" if plan.is_measured("env.features") else ""
-        yield f"{counted(len(space.low), 'number')}{repeats}"
+        count = len(space.low)
+        repeats = f", which {'does' if count == 1 else 'do'} not repeat" if plan.is_measured("env.features") else ""
+        yield f"{counted(count, 'number')}{repeats}"
     else:
         yield "images"
     if (steps := plan.get("env.action_repeat") or 1) > 1:

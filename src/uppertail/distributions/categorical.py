@@ -97,7 +97,7 @@ class Categorical(ReturnDistribution[CategoricalReturn]):
         if not returns.known and self.margin is None and (self.low is None or self.high is None):
             raise InputError(
                 "The range of the environment's returns is not known, so Categorical needs the edges of its support: "
-                f"episodes of a random policy suggest --distribution.low {first:.4g} and --distribution.high "
+                f"steps of a random policy suggest --distribution.low {first:.4g} and --distribution.high "
                 f"{last:.4g}; or give a margin, such as --distribution.margin 1."
             )
         if returns.known and (low > returns.low or high < returns.high):

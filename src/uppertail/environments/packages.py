@@ -32,7 +32,7 @@ class PackageBuilder(VectorBuilder):
 
     Args:
         returns: lowest and highest discounted return that the run has to tell apart; null: as known, or measured by
-            episodes of a random policy.
+            steps of a random policy.
         success: undiscounted return from which an episode counts as a success; null: as the environment declares, if
             it does. The `reward_threshold` of Gymnasium is one for the mean of 100 episodes in a row.
         reset_seed: the seed of every reset, which keeps a random layout the same; run: each run's own seed; null: a

@@ -166,10 +166,7 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
     patience = Patience(say)
     try:
         observation = begin_host(environment.reset, lambda: WHERE)
-        while len(rows) < least or (
-            (len(ends) <= MEASURED_EPISODES or (not paid and len(rows) < OBSERVED_STEPS))
-            and (len(rows) < MEASURED_STEPS or ends[-1] < len(rows) < ends[-1] + MEASURED_STEPS)
-        ):
+        while len(rows) < least or not _saw_enough(len(rows), ends, paid):
             action = _allowed_actions(random, environment, builder.num_actions)
             now = step_host(environment, action, lambda: WHERE)
             if now.real[0]:
@@ -191,6 +188,22 @@ def _host_steps(builder: Any, observed: bool, say: Say) -> Steps:
         environment.close()
     steps = Steps(*map(np.stack, zip(*rows, strict=True)))
     return steps._replace(reward=steps.reward.astype(float))  # sums of 64 bits
+
+
+def _saw_enough(steps: int, ends: list[int], paid: bool) -> bool:
+    """Whether a random policy may stop: it saw episodes enough, or steps enough and the end of an episode.
+
+    Where nothing was paid, twenty short episodes are not enough.
+
+    Args:
+        steps: how many it made.
+        ends: the steps at which episodes ended, after a 0.
+        paid: whether a reward was not 0.
+    """
+    if len(ends) > MEASURED_EPISODES and (paid or steps >= OBSERVED_STEPS):
+        return True
+    at_an_end = not ends[-1] < steps < ends[-1] + MEASURED_STEPS
+    return steps >= MEASURED_STEPS and at_an_end
 
 
 def _allowed_actions(random: np.random.Generator, host: HostEnvironments, count: int) -> Int[np.ndarray, " envs"]:

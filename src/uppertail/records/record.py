@@ -37,7 +37,7 @@ class RunRecord:
     """A run of several seeds: its settings, its results and its cost.
 
     `asked` has class name and settings of the environment and of each part of the method, the settings of the training
-    run, and `measured_returns`: lowest and highest return by episodes of a random policy, None if they are known.
+    run, and `measured_returns`: lowest and highest return by steps of a random policy, None if they are known.
     """
 
     asked: dict[str, Any]

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from uppertail.agent import Agent
 from uppertail.defaults.regression import SIGNIFICANT
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, RandomPlay, VectorBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
+from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
 from uppertail.training.driver import EVALUATION_STEPS, Played
 from uppertail.training.results import TrainingResult
@@ -24,8 +27,13 @@ FAR = (
     "it may seek what no episode comes to in time: try a longer time limit (--env.max_episode_steps), or a smaller "
     "--discount"
 )
+HIDDEN = (
+    "If that does not help, rewards may depend on what observations do not show, such as an earlier one (--env.stack "
+    "2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+)
 LATE = "what comes late may count too little, since greedy episodes end sooner: try a --discount nearer to 1"
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
+MORE = 0.1  # how much more what was not tried has to promise, in ranges of returns, for a run to be unfinished
 
 
 def remarks(run: Run, result: TrainingResult) -> list[str]:
@@ -49,7 +57,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         or less_than_trained(played, returns, run.returns, keeps_best)
         or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run)),
         None if run.driver.first_mask is not None else stands_still(run.greedy, result.seeds, run.random),
-        unsettled(run, result.networks),
+        unsettled(run, result.networks) or unfinished(run, result),
     )
     return [*filter(None, found)]
 
@@ -207,9 +215,7 @@ def less_than_random(
         if each < least:
             return (
                 f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer{nearer}. If that does not help, rewards may depend on what observations "
-                "do not show, such as the last one (--env.stack 2) or the time that is left (--env.wrappers "
-                "'[TimeAwareObservation]')."
+                f"({mean:.4g}): train longer{nearer}. {HIDDEN}"
             )
     return None
 
@@ -240,7 +246,7 @@ def no_more_than_random(
         doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
         return (
             f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
-            f"run ({random.mean():.4g}): train longer.{doubt}"
+            f"run ({random.mean():.4g}): train longer.{doubt} {HIDDEN}"
         )
     return None
 
@@ -318,6 +324,31 @@ def unsettled(run: Run, networks: Network) -> str | None:
         f"All actions were tried, but in {worse.max():,} states {type(policy).__name__} still prefers one that it "
         f"knows to be worse: {'train longer, or without --init.' if family == 'Gaussian' else bins}"
     )
+
+
+def unfinished(run: Run, result: TrainingResult) -> str | None:
+    """A sentence if a table without chance still hopes for far more than is known, where an unsolved run began."""
+    networks, policy, (low, high, _) = result.networks, run.method.policy, run.returns
+    if not isinstance(networks, TableReturns) or not policy.explores_by_spread or run.has_chance:
+        return None
+    at_first = run.programs.compiled_later(_known_and_hoped_for, run.loop.agent)
+    known, hoped = map(np.asarray, at_first(networks, run.driver.first, run.driver.first_mask))
+    for seed, solved, mean, bound in zip(result.seeds, result.record.solved_episode, known, hoped, strict=True):
+        if solved is None and bound - mean > MORE * (high - low):
+            return (
+                f"Exploration was not finished: where seed {seed} begins, what was not tried may still return up to "
+                f"{bound:.4g}, discounted, and the best known way returns {mean:.4g}: train longer."
+            )
+    return None
+
+
+def _known_and_hoped_for(
+    agent: Agent, network: Network, observation: Array, mask: ActionMask
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The highest mean, and the highest upper bound, of the allowed actions."""
+    z = jax.tree.map(lambda leaf: leaf[0], agent.returns_by_member(network, observation))
+    mean, std = (jax.vmap(each)(z) for each in (agent.family.mean, agent.family.std))
+    return jnp.max(masked(mean, mask)), jnp.max(masked(mean + agent.policy.optimism * std, mask))
 
 
 def _moments_of_table(family: Any, values: Array) -> tuple[Array, Array]:
