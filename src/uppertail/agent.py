@@ -90,7 +90,12 @@ class Agent:
         mask = transition.next_action_mask
         chosen = self.choice(key, z_next, mask)
         z = take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
-        return self.within_bounds(self.with_greedy_mean(z, z_next, mask) if self.greedy_mean else z)
+        z = self.within_bounds(self.with_greedy_mean(z, z_next, mask) if self.greedy_mean else z)
+        return z if transition.out_of_time is None else where(transition.out_of_time, self.certain(z), z)
+
+    def certain(self, z: PyTree) -> PyTree:
+        """The mean of a distribution as a return that is certain: no episode gets to what else it may be."""
+        return self.family.backup(self.family.terminal(), self.family.mean(z), jnp.ones(()))
 
     def within_bounds(self, z: PyTree) -> PyTree:
         """The distribution, moved so that its mean lies within the bounds.

@@ -66,6 +66,7 @@ class EvidenceBuilder(metaclass=Explained):
 
     Attributes:
         by_row: whether it is `kept` for stored transitions, so that minibatches are drawn from the replay buffer alone.
+        counts_time: whether nothing is hoped for beyond a time limit that falls sooner than the discount looks.
         greedy_mean: whether the mean is backed up with the greedy next action (`Agent.greedy_mean`).
 
     Examples:
@@ -74,6 +75,7 @@ class EvidenceBuilder(metaclass=Explained):
     """
 
     by_row: ClassVar[bool] = False
+    counts_time: ClassVar[bool] = False
     greedy_mean: ClassVar[bool] = False
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:

@@ -62,6 +62,11 @@ class Learner(abc.ABC):
         return False
 
     @property
+    def counts_time(self) -> bool:
+        """Whether it asks where episodes were cut short (`Transition.out_of_time`)."""
+        return False
+
+    @property
     def can_refit(self) -> bool:
         """Whether `refitted` keeps what was learned when the range of returns is found to be another one."""
         return False

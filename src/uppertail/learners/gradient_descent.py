@@ -119,6 +119,10 @@ class GradientLearner(Learner):
         return 0 if parts.evidence.by_row else min(parts.rollout_steps, parts.batch_size // 2)
 
     @property
+    def counts_time(self) -> bool:
+        return self.gradients.evidence.counts_time and self.agent.family.has_spread
+
+    @property
     def can_refit(self) -> bool:
         parts, family = self.gradients, self.agent.family
         return parts.evidence.by_row and parts.network.can_rescale and family.rescaling(family) is not None
@@ -167,7 +171,8 @@ class GradientLearner(Learner):
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.transition_extras, jax.random.key(0))
         )
         mask = jnp.ones(num_actions, bool) if agent.has_masks else None
-        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras, mask)
+        late = no if self.counts_time else None
+        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras, mask, late)
         buffer = parts.replay.init(parts.replay_size, example)
         learned = network.regressor()
         memory = GradientMemory(parts.optimizer.init(learned), parts.target.init(learned), buffer)

@@ -75,7 +75,8 @@ class CompiledRun:
     ) -> tuple[RunState, StepRecord, Metrics]:
         act_key, learn_key = iteration_keys(run_key, run.iteration)
         episode, fresh, records = self.rollout(act_key, environment, self.loop.learner.acting(run.learned), run.episode)
-        run, metrics = self.loop.learn(learn_key, run, episode, fresh, records.ended)
+        lasted = jnp.where(records.ended, records.length, 0)
+        run, metrics = self.loop.learn(learn_key, run, episode, fresh, lasted)
         return run, records, metrics
 
     def rollout(

@@ -241,11 +241,22 @@ class Loop:
         return RunState(learned, episode, zero, zero, network, visit_counts, best)
 
     def learn(
-        self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, ended: Bool[Array, " steps"]
+        self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, lasted: Int[Array, " steps"]
     ) -> tuple[RunState, Metrics]:
-        """Stores the data of a rollout, and learns from them."""
+        """Stores the data of a rollout, and learns from them.
+
+        Args:
+            key: randomness of the updates.
+            run: the state before.
+            episode: the episode in progress after the rollout.
+            fresh: its transitions.
+            lasted: actions of the episode that each of them ended; 0: it goes on.
+        """
+        if self.learner.counts_time:
+            sooner = lasted.astype(jnp.float32) * (1.0 - self.agent.discount) < 1.0
+            fresh = fresh._replace(out_of_time=(lasted > 0) & ~fresh.terminated & sooner)
         learned, metrics = self.learner.learn(key, run.learned, fresh, run.iteration)
-        episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
+        episodes = run.episodes + jnp.sum(lasted > 0, dtype=jnp.int32)
         counts = self._visit_counts(run, fresh)
         after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts, run.best)
         reached = self._reached_limit(after) & ~self._reached_limit(run)
