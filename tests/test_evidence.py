@@ -22,7 +22,7 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, RunningMean
-from uppertail.training.loop import Loop
+from uppertail.training.loop import Loop, StepRecord
 from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.types import Transition
 from worlds import transitions
@@ -105,37 +105,55 @@ def test_where_a_transition_leads_is_counted_as_later_pairs_arrive() -> None:
 # Time limits
 
 
-def test_what_is_beyond_a_limit_is_the_mean_and_certain() -> None:
-    agent = Agent(ut.Gaussian(scale=2.0), UCB(), OneHot(2), 0.9)
-    z: Any = jax.vmap(agent.family.from_outputs)(jnp.array([[0.5, 1.0], [0.4, 3.0]]))
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_what_is_beyond_a_limit_is_the_mean_without_a_spread(family: Any) -> None:
+    """In a Categorical the mean lies between two bins, which keep what is between them of a spread."""
+    agent = Agent(family, UCB(), OneHot(2), 0.9)
+    z: Any = jax.vmap(family.from_outputs)(0.3 * jax.random.normal(jax.random.key(0), (2, family.num_outputs)))
     none = jnp.zeros((), jnp.int32)
-    cut = Transition(none, none, jnp.zeros(()), jnp.zeros((), bool), none, none - 1, out_of_time=jnp.ones((), bool))
-    hoped = agent.bootstrap(jax.random.key(0), z, cut._replace(out_of_time=jnp.zeros((), bool)))
+    cut = Transition(none, none, jnp.zeros(()), jnp.zeros((), bool), none, none - 1, cut_soon=jnp.ones((), bool))
+    hoped = agent.bootstrap(jax.random.key(0), z, cut._replace(cut_soon=jnp.zeros((), bool)))
     certain = agent.bootstrap(jax.random.key(0), z, cut)
-    assert agent.family.mean(certain) == agent.family.mean(hoped)
-    assert agent.family.std(hoped) > 1.0 and agent.family.std(certain) < 1e-3
-    unasked = agent.bootstrap(jax.random.key(0), z, cut._replace(out_of_time=None))
-    assert jax.tree.leaves(unasked) == jax.tree.leaves(hoped)
+    assert float(family.mean(certain)) == pytest.approx(float(family.mean(hoped)), abs=1e-5)
+    assert float(family.std(certain)) <= (0.1 if isinstance(family, ut.Categorical) else 1e-3)
+    assert not family.has_spread or float(family.std(hoped)) > 0.2
+    unasked = agent.bootstrap(jax.random.key(0), z, cut._replace(cut_soon=None))
+    assert all((one == other).all() for one, other in zip(*map(jax.tree.leaves, (unasked, hoped)), strict=True))
 
 
 @pytest.mark.parametrize(
-    ("lasted", "terminated", "expected"),
-    [(9, False, True), (11, False, False), (9, True, False), (0, False, False)],
-    ids=["soon", "late", "an end", "going on"],
+    ("discount", "lasted", "terminated", "expected"),
+    [
+        (0.995, 199, False, True),
+        (0.995, 200, False, False),
+        (0.995**4, 49, False, True),
+        (0.995**4, 50, False, False),
+        (0.9, 9, True, False),
+        (0.9, 0, False, False),
+        (1.0, 9_999, False, True),
+    ],
 )
-def test_a_limit_counts_if_it_comes_sooner_than_the_discount_looks(
-    lasted: int, terminated: bool, expected: bool
+def test_a_limit_counts_while_the_discount_looks_beyond_it(
+    discount: float, lasted: int, terminated: bool, expected: bool
 ) -> None:
-    """With a discount of 0.9 that is 10 actions; it is stored beside the transition."""
+    """While discount^actions is above 1/e, in 32 bits, too; it is stored beside the transition."""
     encoding = Standardized(Vector((-INF,), (INF,)))
     parts = PerAction(4, 1), Uniform(), Online(), optax.sgd(0.01)
     gradients = Gradients(*parts, 1, 1, 2, 4, evidence=ut.KernelCounts())
-    loop = Loop(GradientLearner(Agent(ut.Gaussian(), UCB(), encoding, 0.9), gradients), rollout_steps=1)
+    agent = Agent(ut.Gaussian(), UCB(), encoding, jnp.float32(discount))
+    loop = Loop(GradientLearner(agent, gradients), rollout_steps=1)
     run = loop.begin(loop.learner.init(jax.random.key(0), jnp.zeros((1, 1)), 2), ())
     fresh = transitions([[0.0]], [1], [[1.0]])._replace(terminated=jnp.array([terminated]))
     after, _ = loop.learn(jax.random.key(1), run, (), fresh, jnp.array([lasted]))
     stored = [leaf for leaf in jax.tree.leaves(after.learned.memory.buffer) if leaf.dtype == bool]
     assert [bool(leaf.ravel()[0]) for leaf in stored] == [terminated, expected]
+
+
+def test_an_episode_lasts_as_many_actions_as_were_begun() -> None:
+    """Of 7 steps by threes the last action was cut short."""
+    none: Any = jnp.zeros(3)
+    record = StepRecord(jnp.array([False, True, False]), none, jnp.array([3, 7, 3]), none, none > 0)
+    assert record.lasted(3).tolist() == [0, 3, 0] and record.lasted().tolist() == [0, 7, 0]
 
 
 class Line(gymnasium.Env[Any, Any]):

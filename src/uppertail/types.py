@@ -41,8 +41,8 @@ class Transition(NamedTuple):
 
     On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extras` are
     random arrays that the network drew when the transition was stored, such as the bootstrap mask of an ensemble.
-    `next_action_mask` says which actions are allowed at s'. `out_of_time` says where an episode was cut short sooner
-    than the discount looks, if the learner `counts_time`.
+    `next_action_mask` says which actions are allowed at s'. `cut_soon` says where an episode was cut short while
+    the discount still looked beyond it, if the learner `asks_cut_soon`.
     """
 
     observation: Array
@@ -53,7 +53,7 @@ class Transition(NamedTuple):
     next_action: Int[Array, "*batch"]
     extras: PyTree = ()
     next_action_mask: ActionMask = None
-    out_of_time: Bool[Array, "*batch"] | None = None
+    cut_soon: Bool[Array, "*batch"] | None = None
 
 
 class ReturnRange(NamedTuple):

@@ -57,6 +57,10 @@ LIMITED = (
     "{}, so a time limit is part of the task, and its end is the end of an episode (--env.ends_at_limit false: "
     "learning looks beyond it)."
 )
+COUNTED = (
+    "Observations count the steps of an episode, so one that is cut short ends as if it terminated "
+    "(--env.ends_at_limit false: learning looks beyond a time limit)."
+)
 KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
 KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
 
@@ -157,7 +161,7 @@ def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
     elif is_shown:
         why, hidden = "observations show when time runs out", ""
     elif draft.averages_numbers and facts.counts_steps(draft.left_out):
-        why, hidden = "observations count the steps of an episode", ""
+        return Choice(True, "observations count the steps of an episode", True, COUNTED)
     else:
         shown = ", and no observation showed it" if facts.observed else "; what is shown was not judged"
         return Choice(None, f"steps in which time ran out were paid no more than others{shown}", True)

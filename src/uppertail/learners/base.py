@@ -62,8 +62,8 @@ class Learner(abc.ABC):
         return False
 
     @property
-    def counts_time(self) -> bool:
-        """Whether it asks where episodes were cut short (`Transition.out_of_time`)."""
+    def asks_cut_soon(self) -> bool:
+        """Whether it is told where the discount looks beyond a time limit (`Transition.cut_soon`)."""
         return False
 
     @property

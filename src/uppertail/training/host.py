@@ -257,8 +257,8 @@ class HostDriver(Driver):
 
     def _learn(self, state: State, fresh: Transition, record: StepRecord) -> tuple[State, Metrics]:
         """Updates each group's state by learning from its rollouts."""
-        lasted = -(-record.length // self.builder.repeats) * record.ended
-        fresh_of, lasted_of = ([_rows(each, group.rows) for group in self.groups] for each in (fresh, lasted))
+        rows_of = fresh, record.lasted(self.builder.repeats)
+        fresh_of, lasted_of = ([_rows(each, group.rows) for group in self.groups] for each in rows_of)
         arguments = self._keys, state, fresh_of, lasted_of
         if not self._learning:
             compiled = functools.partial(self.programs.compiled, _learn, self.loop, donate=(1,))
