@@ -14,7 +14,7 @@ from gymnasium import spaces
 import uppertail as ut
 from choosing import chosen
 from uppertail.cli import main
-from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit
+from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit, timers
 from uppertail.environments.gymnasium.wrapping import time_limit
 from uppertail.environments.random_policy import RandomPlay, Steps, random_steps
 from uppertail.learners.outcomes import Outcomes
@@ -188,6 +188,53 @@ def test_a_limit_is_part_of_the_task_if_a_number_shows_it() -> None:
     assert not clocks(steps._replace(observation=np.zeros(15), next_observation=np.ones(15))).size
 
 
+def test_a_number_that_counts_steps_shows_a_limit_that_was_not_met() -> None:
+    """Unless time ran out at different counts: then something else cuts episodes short."""
+    early = [False] * 6
+    assert timers(cut_short([0.0] * 6, early, range(6))).tolist() == [0]
+    assert not timers(cut_short([0.0] * 6, early, range(6)), (0,)).size, "what is left out shows nothing"
+    steps = cut_short([0.0] * 6, early, range(6))
+    assert not timers(steps._replace(next_observation=2 * steps.next_observation)).size, "steps count differently"
+    late, again = [False, False, True], [0, 1, 2]
+    assert timers(cut_short([0.0] * 6, late * 2, again * 2)).tolist() == [0], "time ran out at the same count"
+    assert not timers(cut_short([0.0] * 5, [*late, False, True], [*again, 0, 1])).size
+    assert not timers(cut_short([0.0] * 6, late * 2, [*again, 1, 2, 3])).size, "episodes begin at different counts"
+
+
+class Moment(gymnasium.Env[Any, Any]):
+    """A number that drifts, and the time of 40 steps; to stop ends an episode, and pays 1 half way."""
+
+    observation_space: Any = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space: Any = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.taken, self.drift = 0, self.np_random.normal()
+        return self.seen(), {}
+
+    def seen(self) -> np.ndarray:
+        return np.array([self.taken / 40, self.drift], np.float32)
+
+    def step(self, action: int) -> Any:
+        self.taken, self.drift = self.taken + 1, 0.9 * self.drift + 0.3 * self.np_random.normal()
+        return self.seen(), float(action == 1 and 19 <= self.taken <= 24), action == 1, self.taken == 40, {}
+
+
+def test_a_limit_that_a_random_policy_never_meets_ends_where_steps_are_counted() -> None:
+    plan = chosen(ut.FromGymnasium(Moment))
+    assert plan.builder.ends_at_limit is True
+    assert any(each.startswith("Observations count the steps of an episode") for each in plan.notes)
+    assert chosen(ut.FromGymnasium(Moment, left_out=(0,))).builder.ends_at_limit is None
+
+
+@pytest.mark.slow
+def test_no_hope_is_kept_beyond_a_limit_that_is_counted() -> None:
+    """Before, some seeds waited for what comes after the last step in all their episodes."""
+    with pytest.warns(UserWarning, match="Observations count the steps"):
+        result = ut.train(ut.FromGymnasium(Moment), settings=ut.Settings(seed=100, seeds=2, steps=3_000))
+    assert min(result.record.greedy_returns) > 0.8
+
+
 def test_a_rounded_clock_stands_still_at_the_end() -> None:
     late = ([False] * 19 + [True]) * 5
     assert clocks(cut_short([0.0] * 100, late, [*range(18), 18, 18] * 5)).tolist() == [0]
@@ -263,7 +310,7 @@ def test_the_rule_asks_for_an_end_where_the_limit_is_paid_or_shown() -> None:
     ends, notes = found(shown=True)
     assert ends and "Nothing shows" not in notes[0]
     ends, notes = found(paid=False, shown=True)
-    assert ends and notes[0].startswith("Observations show when time runs out, so the time limit is part of the task")
+    assert ends and notes[0].startswith("Observations show when time runs out, so a time limit is part of the task")
     assert found(paid=False) == (None, [])
     assert found(ends_at_limit=False) == (False, [])
 
@@ -288,7 +335,7 @@ def test_a_limit_that_is_an_end_terminates_in_every_environment(
 @pytest.mark.parametrize("shown", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_is_paid_as_time_runs_out_is_learned(shown: bool) -> None:
     """Before, a payment at the limit looked like one that comes for ever, and the left end as good as the right."""
-    with pytest.warns(UserWarning, match="the time limit is part of the task"):
+    with pytest.warns(UserWarning, match="a time limit is part of the task"):
         result = ut.train(lambda: Payday(shown=shown), settings=ut.Settings(seeds=2, steps=1_500, discount=0.9))
     assert result.record.greedy_returns == [3.0, 3.0]
     assert result.record.asked["environment"]["ends_at_limit"] is True

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +22,7 @@ from uppertail.networks import PerAction
 from uppertail.policies import UCB
 from uppertail.replay import Sample, Uniform
 from uppertail.targets import Online, RunningMean
+from uppertail.training.loop import Loop, StepRecord
 from uppertail.training.method import Method, resolved, sanity_warnings
 from uppertail.types import Transition
 from worlds import transitions
@@ -98,6 +100,85 @@ def test_where_a_transition_leads_is_counted_as_later_pairs_arrive() -> None:
     assert before == pytest.approx([1 + np.exp(-4), 0.0], rel=1e-5)
     after = observe(evidence, transitions([[0.5]], [1], [[0.0]])).kept(jnp.array([0]))[0].tolist()
     assert after == pytest.approx([before[0], np.exp(-0.25)], rel=1e-5)
+
+
+# Time limits
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_what_is_beyond_a_limit_is_the_mean_without_a_spread(family: Any) -> None:
+    """In a Categorical the mean lies between two bins, which keep what is between them of a spread."""
+    agent = Agent(family, UCB(), OneHot(2), 0.9)
+    z: Any = jax.vmap(family.from_outputs)(0.3 * jax.random.normal(jax.random.key(0), (2, family.num_outputs)))
+    none = jnp.zeros((), jnp.int32)
+    cut = Transition(none, none, jnp.zeros(()), jnp.zeros((), bool), none, none - 1, cut_soon=jnp.ones((), bool))
+    hoped = agent.bootstrap(jax.random.key(0), z, cut._replace(cut_soon=jnp.zeros((), bool)))
+    certain = agent.bootstrap(jax.random.key(0), z, cut)
+    assert float(family.mean(certain)) == pytest.approx(float(family.mean(hoped)), abs=1e-5)
+    assert float(family.std(certain)) <= (0.1 if isinstance(family, ut.Categorical) else 1e-3)
+    assert not family.has_spread or float(family.std(hoped)) > 0.2
+    unasked = agent.bootstrap(jax.random.key(0), z, cut._replace(cut_soon=None))
+    assert all((one == other).all() for one, other in zip(*map(jax.tree.leaves, (unasked, hoped)), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("discount", "lasted", "terminated", "expected"),
+    [
+        (0.995, 199, False, True),
+        (0.995, 200, False, False),
+        (0.995**4, 49, False, True),
+        (0.995**4, 50, False, False),
+        (0.9, 9, True, False),
+        (0.9, 0, False, False),
+        (1.0, 9_999, False, True),
+    ],
+)
+def test_a_limit_counts_while_the_discount_looks_beyond_it(
+    discount: float, lasted: int, terminated: bool, expected: bool
+) -> None:
+    """While discount^actions is above 1/e, in 32 bits, too; it is stored beside the transition."""
+    encoding = Standardized(Vector((-INF,), (INF,)))
+    parts = PerAction(4, 1), Uniform(), Online(), optax.sgd(0.01)
+    gradients = Gradients(*parts, 1, 1, 2, 4, evidence=ut.KernelCounts())
+    agent = Agent(ut.Gaussian(), UCB(), encoding, jnp.float32(discount))
+    loop = Loop(GradientLearner(agent, gradients), rollout_steps=1)
+    run = loop.begin(loop.learner.init(jax.random.key(0), jnp.zeros((1, 1)), 2), ())
+    fresh = transitions([[0.0]], [1], [[1.0]])._replace(terminated=jnp.array([terminated]))
+    after, _ = loop.learn(jax.random.key(1), run, (), fresh, jnp.array([lasted]))
+    stored = [leaf for leaf in jax.tree.leaves(after.learned.memory.buffer) if leaf.dtype == bool]
+    assert [bool(leaf.ravel()[0]) for leaf in stored] == [terminated, expected]
+
+
+def test_an_episode_lasts_as_many_actions_as_were_begun() -> None:
+    """Of 7 steps by threes the last action was cut short."""
+    none: Any = jnp.zeros(3)
+    record = StepRecord(jnp.array([False, True, False]), none, jnp.array([3, 7, 3]), none, none > 0)
+    assert record.lasted(3).tolist() == [0, 3, 0] and record.lasted().tolist() == [0, 7, 0]
+
+
+class Line(gymnasium.Env[Any, Any]):
+    """A place on a line; its left end pays 1 after 6 steps, its right end, after 15, 10 with chance 0.25."""
+
+    observation_space: Any = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space: Any = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.at = self.np_random.uniform(-0.1, 0.1)
+        return np.array([self.at], np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.at += 0.1 * (2 * int(action) - 1) + 0.02 * self.np_random.normal()
+        paid = 10.0 * (self.np_random.random() < 0.25) if self.at > 1.5 else float(self.at < -0.6)
+        return np.array([self.at], np.float32), paid, not -0.6 <= self.at <= 1.5, False, {}
+
+
+@pytest.mark.slow
+def test_a_walk_to_and_fro_is_given_up_where_a_limit_cuts_it_short() -> None:
+    """Before, all later episodes of both seeds went on until the limit, and were paid nothing."""
+    limited = lambda: gymnasium.wrappers.TimeLimit(Line(), 60)  # noqa: E731
+    result = ut.train(ut.FromGymnasium(limited, id="Line"), settings=ut.Settings(seeds=2, steps=4_000))
+    assert min(np.mean(each.returns[-20:]) for each in result.record.episodes) > 0.8
 
 
 # The mixture

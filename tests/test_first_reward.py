@@ -16,8 +16,8 @@ from worlds import measure_returns
 
 pytestmark = pytest.mark.slow
 
-LENGTH = 9
-SETTINGS = Settings(seeds=1, steps=1024, episodes=10**6, replay_size=256, batch_size=64, learning_rate=0.01)
+LENGTH = 12
+SETTINGS = Settings(seeds=1, steps=2048, episodes=10**6, replay_size=256, batch_size=64, learning_rate=0.01)
 
 
 class Corridor(gymnasium.Env[int, int]):

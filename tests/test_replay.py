@@ -318,6 +318,6 @@ def test_learning_from_one_step_copies_neither_buffer_nor_evidence(seeds: int) -
     number, place = jnp.zeros((seeds, 1)), jnp.zeros((seeds, 1, 40))
     fresh = Transition(place, number.astype(int), number, number > 0, place, number.astype(int))
     learn = jax.jit(functools.partial(over_seeds, functools.partial(_learn, loop)), donate_argnums=1)
-    compiled = learn.lower(keys, state, fresh, number > 0).compile()
+    compiled = learn.lower(keys, state, fresh, number.astype(int)).compile()
     needs: Any = compiled.memory_analysis()
     assert needs.temp_size_in_bytes < seeds * 4 * 40 * capacity / 2, "less than half of an array of numbers"

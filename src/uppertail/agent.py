@@ -90,7 +90,12 @@ class Agent:
         mask = transition.next_action_mask
         chosen = self.choice(key, z_next, mask)
         z = take(z_next, jnp.where(transition.next_action == POLICY_CHOICE, chosen, transition.next_action))
-        return self.within_bounds(self.with_greedy_mean(z, z_next, mask) if self.greedy_mean else z)
+        z = self.within_bounds(self.with_greedy_mean(z, z_next, mask) if self.greedy_mean else z)
+        return z if transition.cut_soon is None else where(transition.cut_soon, self.certain(z), z)
+
+    def certain(self, z: PyTree) -> PyTree:
+        """The mean of a distribution as a return without a spread, for the last state before a time limit."""
+        return self.family.backup(z, self.family.mean(z), jnp.zeros(()))
 
     def within_bounds(self, z: PyTree) -> PyTree:
         """The distribution, moved so that its mean lies within the bounds.

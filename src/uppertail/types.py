@@ -41,7 +41,8 @@ class Transition(NamedTuple):
 
     On-policy and replayed data differ in `next_action` alone: the action taken at s', or `POLICY_CHOICE`. `extras` are
     random arrays that the network drew when the transition was stored, such as the bootstrap mask of an ensemble.
-    `next_action_mask` says which actions are allowed at s'.
+    `next_action_mask` says which actions are allowed at s'. `cut_soon` says where an episode was cut short while
+    the discount still looked beyond it, if the learner `asks_cut_soon`.
     """
 
     observation: Array
@@ -52,6 +53,7 @@ class Transition(NamedTuple):
     next_action: Int[Array, "*batch"]
     extras: PyTree = ()
     next_action_mask: ActionMask = None
+    cut_soon: Bool[Array, "*batch"] | None = None
 
 
 class ReturnRange(NamedTuple):

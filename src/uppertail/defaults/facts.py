@@ -118,6 +118,10 @@ class Facts:
         shown = np.setdiff1d(self.time, left_out).size or clocks(self.steps_by_integer, left_out).size
         return bool(shown) or only_at_the_limit(self.steps, left_out)
 
+    def counts_steps(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether observations count the steps of an episode; a random policy need not come to a limit."""
+        return bool(timers(self.steps, left_out).size)
+
     @property
     def is_paid_at_the_limit(self) -> bool:
         """Whether a random policy was paid where time ran out, far beyond what it was paid elsewhere."""
@@ -268,6 +272,13 @@ def counters(steps: Steps) -> Int[np.ndarray, " numbers"]:
         return np.zeros(0, np.int64)
     is_even = np.ptp(change, axis=0) <= EVEN * np.abs(change[0])
     return np.flatnonzero(is_even & (change[0] != 0) & (np.ptp(here[steps.begins], axis=0) == 0))
+
+
+def timers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
+    """The places of counters but for those that differ where time ran out, if it did."""
+    late, counting = np.asarray(steps.truncated), np.setdiff1d(counters(steps), left_out)
+    at_end = np.asarray(steps.next_observation)[late][:, counting] if len(counting) else np.zeros((0, 0))
+    return counting[(at_end == at_end[:1]).all(axis=0)]
 
 
 def only_at_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:

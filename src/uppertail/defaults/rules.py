@@ -54,8 +54,12 @@ HIDDEN = (
     "TimeAwareObservation does."
 )
 LIMITED = (
-    "{}, so the time limit is part of the task, and its end is the end of an episode (--env.ends_at_limit false: "
+    "{}, so a time limit is part of the task, and its end is the end of an episode (--env.ends_at_limit false: "
     "learning looks beyond it)."
+)
+COUNTED = (
+    "Observations count the steps of an episode, so one that is cut short ends as if it terminated "
+    "(--env.ends_at_limit false: learning looks beyond a time limit)."
 )
 KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
 KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
@@ -156,6 +160,8 @@ def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
         hidden = HIDDEN if facts.observed and not is_shown else ""
     elif is_shown:
         why, hidden = "observations show when time runs out", ""
+    elif draft.averages_numbers and facts.counts_steps(draft.left_out):
+        return Choice(True, "observations count the steps of an episode", True, COUNTED)
     else:
         shown = ", and no observation showed it" if facts.observed else "; what is shown was not judged"
         return Choice(None, f"steps in which time ran out were paid no more than others{shown}", True)
@@ -360,7 +366,7 @@ RULES = (
         "`true`, a truncated episode is learned as one that terminated, where these were paid "
         "beyond all others by more than the others differ, or where a number has one value after each of them, and "
         "nowhere else but in a few steps before, or where states after them come twice in the mean, and nowhere else, "
-        "or where TimeAwareObservation shows the time; "
+        "or where TimeAwareObservation shows the time, or a number that stays a number counts the steps of an episode; "
         "else `null`: learning looks beyond the limit",
         f"paid there by chance: {BY_CHANCE:g}; at least {LEAST_CUT} episodes that were cut short; a rounded clock "
         f"stands still in {STANDS_STILL:g} of the steps",

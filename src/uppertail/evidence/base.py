@@ -66,6 +66,7 @@ class EvidenceBuilder(metaclass=Explained):
 
     Attributes:
         by_row: whether it is `kept` for stored transitions, so that minibatches are drawn from the replay buffer alone.
+        asks_cut_soon: whether an episode that is cut short while discount^actions is above 1/e carries no hope on.
         greedy_mean: whether the mean is backed up with the greedy next action (`Agent.greedy_mean`).
 
     Examples:
@@ -74,6 +75,7 @@ class EvidenceBuilder(metaclass=Explained):
     """
 
     by_row: ClassVar[bool] = False
+    asks_cut_soon: ClassVar[bool] = False
     greedy_mean: ClassVar[bool] = False
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:

@@ -182,6 +182,7 @@ class KernelCounts(EvidenceBuilder):
     """
 
     by_row: ClassVar[bool] = True
+    asks_cut_soon: ClassVar[bool] = True
     greedy_mean: ClassVar[bool] = True
     prior_count: float = traced(0.1)
     reach: float = traced(0.7)

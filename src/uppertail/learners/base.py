@@ -62,6 +62,11 @@ class Learner(abc.ABC):
         return False
 
     @property
+    def asks_cut_soon(self) -> bool:
+        """Whether it is told where the discount looks beyond a time limit (`Transition.cut_soon`)."""
+        return False
+
+    @property
     def can_refit(self) -> bool:
         """Whether `refitted` keeps what was learned when the range of returns is found to be another one."""
         return False

@@ -119,6 +119,10 @@ class GradientLearner(Learner):
         return 0 if parts.evidence.by_row else min(parts.rollout_steps, parts.batch_size // 2)
 
     @property
+    def asks_cut_soon(self) -> bool:
+        return self.gradients.evidence.asks_cut_soon and self.agent.family.has_spread
+
+    @property
     def can_refit(self) -> bool:
         parts, family = self.gradients, self.agent.family
         return parts.evidence.by_row and parts.network.can_rescale and family.rescaling(family) is not None
@@ -167,7 +171,8 @@ class GradientLearner(Learner):
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.transition_extras, jax.random.key(0))
         )
         mask = jnp.ones(num_actions, bool) if agent.has_masks else None
-        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras, mask)
+        late = no if self.asks_cut_soon else None
+        example = Transition(observation, zero, jnp.zeros(()), no, observation, zero, extras, mask, late)
         buffer = parts.replay.init(parts.replay_size, example)
         learned = network.regressor()
         memory = GradientMemory(parts.optimizer.init(learned), parts.target.init(learned), buffer)
@@ -177,6 +182,8 @@ class GradientLearner(Learner):
         self, key: PRNGKeyArray, state: LearnerState, fresh: Transition, iteration: Int[Array, ""]
     ) -> tuple[LearnerState, Metrics]:
         parts, memory = self.gradients, state.memory
+        if self.asks_cut_soon and fresh.cut_soon is None:
+            fresh = fresh._replace(cut_soon=jnp.zeros(fresh.terminated.shape, bool))
         extras_keys = jax.random.split(jax.random.fold_in(key, parts.updates_per_rollout), parts.rollout_steps)
         fresh = fresh._replace(extras=jax.vmap(state.network.regressor().transition_extras)(extras_keys))
         memory = memory._replace(buffer=parts.replay.add(memory.buffer, fresh))

@@ -75,7 +75,7 @@ class CompiledRun:
     ) -> tuple[RunState, StepRecord, Metrics]:
         act_key, learn_key = iteration_keys(run_key, run.iteration)
         episode, fresh, records = self.rollout(act_key, environment, self.loop.learner.acting(run.learned), run.episode)
-        run, metrics = self.loop.learn(learn_key, run, episode, fresh, records.ended)
+        run, metrics = self.loop.learn(learn_key, run, episode, fresh, jnp.asarray(records.lasted()))
         return run, records, metrics
 
     def rollout(

@@ -257,8 +257,9 @@ class HostDriver(Driver):
 
     def _learn(self, state: State, fresh: Transition, record: StepRecord) -> tuple[State, Metrics]:
         """Updates each group's state by learning from its rollouts."""
-        fresh_of, ended_of = ([_rows(each, group.rows) for group in self.groups] for each in (fresh, record.ended))
-        arguments = self._keys, state, fresh_of, ended_of
+        rows_of = fresh, record.lasted(self.builder.repeats)
+        fresh_of, lasted_of = ([_rows(each, group.rows) for group in self.groups] for each in rows_of)
+        arguments = self._keys, state, fresh_of, lasted_of
         if not self._learning:
             compiled = functools.partial(self.programs.compiled, _learn, self.loop, donate=(1,))
             self._learning = [compiled(*of_group) for of_group in zip(*arguments, strict=True)]
@@ -316,6 +317,6 @@ def _view(loop: Loop, structure: Any, leaves: list[Array], observations: Array) 
 
 
 def _learn(
-    loop: Loop, run_key: PRNGKeyArray, run: RunState, fresh: Transition, ended: Array
+    loop: Loop, run_key: PRNGKeyArray, run: RunState, fresh: Transition, lasted: Array
 ) -> tuple[RunState, Metrics]:
-    return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, ended)
+    return loop.learn(iteration_keys(run_key, run.iteration)[1], run, (), fresh, lasted)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
@@ -104,6 +105,10 @@ class StepRecord(NamedTuple):
     length: Int[Array, "*steps"]
     earned: Float[Array, "*steps"]  # the rewards of the episode, each discounted for every step after it
     exploratory: Bool[Array, "*steps"]  # whether another allowed action than the next one has a higher mean
+
+    def lasted(self, repeats: int = 1) -> Int[Array | np.ndarray, "*steps"]:
+        """The actions of the episode that each step ended, if an action is for so many steps; 0: it goes on."""
+        return -(-self.length // repeats) * self.ended.astype(self.length.dtype)
 
 
 class Choice(NamedTuple):
@@ -241,11 +246,22 @@ class Loop:
         return RunState(learned, episode, zero, zero, network, visit_counts, best)
 
     def learn(
-        self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, ended: Bool[Array, " steps"]
+        self, key: PRNGKeyArray, run: RunState, episode: PyTree, fresh: Transition, lasted: Int[Array, " steps"]
     ) -> tuple[RunState, Metrics]:
-        """Stores the data of a rollout, and learns from them."""
+        """Stores the data of a rollout, and learns from them.
+
+        Args:
+            key: randomness of the updates.
+            run: the state before.
+            episode: the episode in progress after the rollout.
+            fresh: its transitions.
+            lasted: actions of the episode that each of them ended; 0: it goes on.
+        """
+        if self.learner.asks_cut_soon:
+            looks_beyond = -jnp.log(self.agent.discount) * lasted.astype(jnp.float32) < 1.0
+            fresh = fresh._replace(cut_soon=(lasted > 0) & ~fresh.terminated & looks_beyond)
         learned, metrics = self.learner.learn(key, run.learned, fresh, run.iteration)
-        episodes = run.episodes + jnp.sum(ended, dtype=jnp.int32)
+        episodes = run.episodes + jnp.sum(lasted > 0, dtype=jnp.int32)
         counts = self._visit_counts(run, fresh)
         after = RunState(learned, episode, run.iteration + 1, episodes, run.network_at_limit, counts, run.best)
         reached = self._reached_limit(after) & ~self._reached_limit(run)

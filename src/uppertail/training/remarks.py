@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from uppertail.agent import Agent
 from uppertail.defaults.regression import SIGNIFICANT
+from uppertail.distributions.base import range_of
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, RandomPlay, VectorBuilder
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
@@ -328,16 +329,28 @@ def unsettled(run: Run, networks: Network) -> str | None:
 
 def unfinished(run: Run, result: TrainingResult) -> str | None:
     """A sentence if a table without chance still hopes for far more than is known, where an unsolved run began."""
-    networks, policy, (low, high, _) = result.networks, run.method.policy, run.returns
+    networks, policy, agent = result.networks, run.method.policy, run.loop.agent
     if not isinstance(networks, TableReturns) or not policy.explores_by_spread or run.has_chance:
         return None
-    at_first = run.programs.compiled_later(_known_and_hoped_for, run.loop.agent)
-    known, hoped = map(np.asarray, at_first(networks, run.driver.first, run.driver.first_mask))
-    for seed, solved, mean, bound in zip(result.seeds, result.record.solved_episode, known, hoped, strict=True):
-        if solved is None and bound - mean > MORE * (high - low):
+    tried = np.asarray(networks.counts) > 0
+    untried = np.any(tried, axis=2, keepdims=True) & ~tried
+    if networks.masks is not None:
+        masks = np.asarray(networks.masks)
+        untried &= masks | ~np.any(masks, axis=2, keepdims=True)
+    is_left = np.any(untried, axis=(1, 2))
+    if not any(agent.family.is_mean) or not is_left.any():  # what is known has no mean of its own, or is all
+        return None
+    moments = run.programs.compiled_later(_known_and_hoped_for, agent)
+    means, bounds = map(np.asarray, moments(networks, run.driver.first, run.driver.first_mask))
+    hopes = np.minimum(bounds, run.returns.high) if run.returns.known else bounds
+    is_open = is_left & (hopes - means > MORE * range_of(run.returns))
+    found = zip(result.seeds, result.record.solved_episode, is_open, means, hopes, strict=True)
+    for seed, solved, hopes_for_more, mean, hope in found:
+        if solved is None and hopes_for_more:
+            most = f"up to {hope:.4g}" if run.returns.known else "more"
             return (
-                f"Exploration was not finished: where seed {seed} begins, what was not tried may still return up to "
-                f"{bound:.4g}, discounted, and the best known way returns {mean:.4g}: train longer."
+                f"Exploration was not finished: where seed {seed} begins, the best known way returns {mean:.4g}, "
+                f"discounted, and what was not tried may return {most}: train longer."
             )
     return None
 
