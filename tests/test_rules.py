@@ -232,6 +232,7 @@ def test_contexts_after_a_fixed_first_observation_stay_numbers() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Observations count the steps of an episode")
 def test_they_are_learned() -> None:
     """As states of a table they earned 0.5, which is chance."""
     result = ut.train(ut.FromGymnasium(Cue), settings=ut.Settings(seeds=1, seed=7919, episodes=400))

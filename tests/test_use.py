@@ -125,7 +125,7 @@ class Counted(gymnasium.Env):
 @pytest.mark.slow
 def test_observations_and_actions_have_the_environments_own_numbers():
     run = ut.train(Counted, settings=ut.Settings(seeds=1, episodes=64))
-    assert repr(run).splitlines()[1].startswith("  seed 0, ")
+    assert repr(run).splitlines()[2].startswith("  seed 0, ")
     assert run.act(5) == 4
     np.testing.assert_array_equal(run.act([5, 5]), [4, 4])
     assert run.distribution(5).greedy == 1

@@ -83,7 +83,7 @@ def test_a_run_that_is_stopped_before_its_range_grows_goes_on_as_if_it_had_not_b
     """The reward of 1 is found within 400 steps, and the range grows at 512, where a chunk ends."""
     stopped = trained(400, num_envs, tmp_path)
     assert max(max(seed.returns) for seed in stopped.record.episodes) > 1.0
-    assert stopped.record.asked["measured_returns"][1] < 0.01
+    assert stopped.record.asked["measured_returns"][1] < 0.02
     whole = trained(1_000, num_envs)
     assert whole.record.asked["measured_returns"][1] > 1.0
     assert_same(trained(1_000, num_envs, tmp_path), whole)
