@@ -16,6 +16,7 @@ from killed import assert_same
 from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium.vector import HostEnvironments
 from uppertail.environments.interface import Interface
+from uppertail.environments.random_policy import measured_range, random_steps
 from uppertail.environments.spaces import read_space
 from uppertail.training.loop import Episode
 from uppertail.training.method import Method
@@ -83,7 +84,9 @@ def test_a_run_that_is_stopped_before_its_range_grows_goes_on_as_if_it_had_not_b
     """The reward of 1 is found within 400 steps, and the range grows at 512, where a chunk ends."""
     stopped = trained(400, num_envs, tmp_path)
     assert max(max(seed.returns) for seed in stopped.record.episodes) > 1.0
-    assert stopped.record.asked["measured_returns"][1] < 0.02
+    crumbs = ut.FromGymnasium(Crumbs)
+    before = measured_range(crumbs, random_steps(crumbs, observed=True), stopped.record.asked["settings"]["discount"])
+    assert stopped.record.asked["measured_returns"] == [before.low, before.high] and before.high < 0.02
     whole = trained(1_000, num_envs)
     assert whole.record.asked["measured_returns"][1] > 1.0
     assert_same(trained(1_000, num_envs, tmp_path), whole)
