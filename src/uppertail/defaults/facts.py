@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together
+from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together, tells_what_is_paid
 from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
 from uppertail.defaults.regression import MOST_JUDGED, without
@@ -145,7 +145,9 @@ class Facts:
         found = functools.reduce(np.intersect1d, (idle_numbers(steps, noise, judged) for steps in self.by_number))
         if judged is not None and len(found) < len(judged):
             return found[:0]  # what is left would not repeat
-        return self._telling_nothing(found)
+        found = self._telling_nothing(found)
+        is_told = not found.size or tells_what_is_paid(self.steps, (*noise, *found.tolist()))
+        return found if is_told else found[:0]
 
     def _telling_nothing(self, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " left_out"]:
         """Those of the numbers that tell nothing together with another one either."""

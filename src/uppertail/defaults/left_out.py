@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from uppertail.defaults.regression import (
     LEAST_FREE,
@@ -26,6 +26,7 @@ LEAST = 50  # steps of an action whose regression is asked; of fewer, chance tel
 FEW, PIECES = 10, 30  # episodes, of which shuffles are too much alike; so many pieces take their place
 BINS = 32  # parts of the values of a number of which there are more than twice as many
 WORK = 1.2e10  # multiplications of all shuffles, which bound the steps of many numbers
+NEAREST, LEAST_TOLD = 3, 0.25  # steps with nearly the same numbers, and what they tell of what is paid, at least
 SHOWS = 12.5  # what decides four fifths of a goal is 10 deviations beyond chance in so many roots of twice the terms
 
 
@@ -190,6 +191,36 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
         if told(number, values, classes) > likely + CLEAR * by_chance.std():
             telling.append(number)
     return np.array(telling, numbers.dtype)
+
+
+def tells_what_is_paid(steps: Steps, left_out: tuple[int, ...]) -> bool:
+    """Whether what is kept tells what is paid on the way, what is paid at an end, and where episodes terminate.
+
+    Each is told by the mean of the nearest steps of other episodes with the same action, if that leaves less of its
+    variance than the mean of all. What is left open may follow from a number that is left out, so rarely that nothing
+    else shows it: whether a ball is caught in the last step, by its place and the paddle's.
+    """
+    numbers = without(steps.observation, left_out).astype(np.float64)
+    spread = numbers.std(axis=0)
+    numbers = numbers[:, spread > 0] / spread[spread > 0]
+    terminated, reward = np.asarray(steps.terminated, np.float64), np.asarray(steps.reward, np.float64)
+    ends, every = np.asarray(steps.terminated | steps.truncated), np.ones(len(numbers), bool)
+    episode = np.searchsorted(steps.begins, np.arange(len(numbers)), side="right")
+    taken = [np.asarray(steps.action) == action for action in np.unique(steps.action)]
+
+    def is_told(goal: Float[np.ndarray, " steps"], where: Bool[np.ndarray, " steps"]) -> bool:
+        all_, left = 0.0, 0.0
+        for rows in (np.flatnonzero(where & own) for own in taken):
+            if len(set(episode[rows])) <= NEAREST or not np.ptp(goal[rows]):
+                continue
+            away = np.sum(numbers[rows] ** 2, axis=1) - 2.0 * numbers[rows] @ numbers[rows].T  # but for a constant
+            away[episode[rows][:, None] == episode[rows]] = np.inf
+            nearest = goal[rows[np.argpartition(away, NEAREST, axis=1)[:, :NEAREST]]]
+            left += np.sum((goal[rows] - nearest.mean(axis=1)) ** 2)
+            all_ += np.sum((goal[rows] - goal[rows].mean()) ** 2)
+        return bool(left <= (1.0 - LEAST_TOLD) * all_)
+
+    return is_told(reward, ~ends) and is_told(reward, ends) and is_told(terminated, every)
 
 
 def _classes(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, "steps classes"]:
