@@ -307,6 +307,20 @@ def test_the_change_per_step_is_counted_in_standard_deviations() -> None:
     assert pace(pushed(0.0, 1.0, kept=0.0)).steps == 1
 
 
+def test_what_no_action_moves_does_not_hide_a_step_back() -> None:
+    """Cars that pass by change in each step, and are no part of what an action did; a place moves with its speed."""
+    steps, places = pushed(0.0, 0.1), np.random.default_rng(1).integers(9, size=(2_000, 1))
+    cars = [
+        np.hstack([own, (places + late) % 9]) for late, own in enumerate((steps.observation, steps.next_observation))
+    ]
+    assert has_step_back(steps._replace(observation=cars[0], next_observation=cars[1]))
+    carried = [
+        np.hstack([own, np.cumsum(steps.observation, axis=0) + late * steps.observation])
+        for late, own in enumerate((steps.observation, steps.next_observation))
+    ]
+    assert not has_step_back(steps._replace(observation=carried[0], next_observation=carried[1]))
+
+
 def test_the_crash_that_ends_an_episode_is_no_difference_that_an_action_makes() -> None:
     """LunarLander's numbers jump as it hits the ground, so each action lasted one step in place of two."""
     steps = pushed(0.0, 0.1, kept=0.98)

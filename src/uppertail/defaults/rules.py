@@ -336,12 +336,14 @@ RULES = (
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
         "since a goal would look the same; a clock stays, too, where the time limit is paid or TimeAwareObservation "
         "shows it, a number that is rarely far beyond its usual size, and one whose value, square or product with "
-        "another number tells more than with the number's values of other episodes",
+        "another number tells more than with the number's values of other episodes. All that only predict themselves "
+        "stay where the others leave open what is paid: the nearest steps of other episodes tell too little of it",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers or, of more, "
         f"those without which observations repeat; usual: within {USUAL:g} of the steps, far: a root mean square of "
         f"{TAIL:g} times as much; more: {left_out.CLEAR:g} standard deviations of {left_out.SHUFFLES} orders of "
         f"episodes, or of {left_out.PIECES} pieces of fewer than {left_out.FEW} episodes; {left_out.WORK:g} "
-        "multiplications have to be enough to tell, else all stay",
+        f"multiplications have to be enough to tell, else all stay; the {left_out.NEAREST} nearest steps tell "
+        f"{left_out.LEAST_TOLD:g} of the variance",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
         "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
@@ -406,7 +408,8 @@ RULES = (
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
         "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
-        "taken again; also where another action undoes each that moves anything, so that nothing is carried on, if so "
+        "taken again; also where another action undoes each that moves anything, so that nothing is carried on (what "
+        "no action moves, such as cars that pass by, does not count), if so "
         f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
         "decide what an action pays, ends or changes, or where what an action pays, or ends, turns around in fewer "
         f"than {LONGEST} steps",
