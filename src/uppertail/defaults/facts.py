@@ -21,6 +21,7 @@ from uppertail.environments import (
     PackageBuilder,
     Say,
     Steps,
+    discounted_returns,
     measured_range,
     random_steps,
     table_steps,
@@ -28,6 +29,7 @@ from uppertail.environments import (
 from uppertail.types import ReturnRange
 
 REPEATED = 0.4  # share of the distinct observations that must come again
+SOON, LEAST_PAID = 0.8, 0.1  # the discount of what is paid soon, and what share of it numbers have to tell
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 EVEN = 1e-3  # share of a step by which a counter may be rounded
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
@@ -157,6 +159,10 @@ class Facts:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(without(self.steps.observation, left_out))
 
+    def numbers_tell_more(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether outcomes are left to chance, and numbers tell more of what is paid soon than equal observations."""
+        return self.chance(left_out).different > 0 and numbers_tell_more(self.steps, left_out)
+
     def hiding_repeats(self, left_out: tuple[int, ...]) -> Int[np.ndarray, " found"]:
         """The few numbers that do not repeat, if observations do without them; none: there are no such numbers.
 
@@ -229,6 +235,33 @@ def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
     """
     first, later = ({row.tobytes() for row in half} for half in np.array_split(observations, 2))
     return len(first & later) / max(len(first), 1)
+
+
+def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether numbers tell more of what a random policy is paid soon than the same observation does.
+
+    What is paid in the next few steps is predicted in each half of the episodes from the other half: by regression on
+    the numbers, their squares and products, and by the mean that equal observations had, with one step of the mean of
+    all beside them. The numbers have to tell a share of the variance, too.
+    """
+    seen = without(steps.observation, left_out)
+    spread = seen.std(axis=0)
+    numbers = ((seen - seen.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0].astype(np.float64)
+    if not 0 < numbers.shape[1] <= MOST_JUDGED or len(steps.begins) < 2:
+        return False
+    paid = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
+    first, second = np.triu_indices(numbers.shape[1])
+    inputs = np.hstack([np.ones((len(paid), 1)), numbers, numbers[:, first] * numbers[:, second]])
+    odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
+    _, state = np.unique(seen, axis=0, return_inverse=True)
+    left = np.zeros(3)
+    for known in (odd, ~odd):
+        mean, gram = paid[known].mean(), inputs[known].T @ inputs[known]
+        weights = np.linalg.solve(gram + np.eye(len(gram)), inputs[known].T @ (paid[known] - mean))
+        visits, sums = (np.bincount(state[known], each, state.max() + 1) for each in (None, paid[known]))
+        found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
+        left += [np.sum((paid[~known] - each) ** 2) for each in found]
+    return bool(left[2] < min(left[1], (1.0 - LEAST_PAID) * left[0]))
 
 
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:

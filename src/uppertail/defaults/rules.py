@@ -7,7 +7,7 @@ import numpy as np
 
 from uppertail.defaults import left_out, pace
 from uppertail.defaults.draft import Choice, Draft
-from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, REPEATED, STANDS_STILL, Facts
+from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, LEAST_PAID, REPEATED, SOON, STANDS_STILL, Facts
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
@@ -60,6 +60,10 @@ LIMITED = (
 COUNTED = (
     "Observations count the steps of an episode, so one that is cut short ends as if it terminated "
     "(--env.ends_at_limit false: learning looks beyond a time limit)."
+)
+NEAR = (
+    "Observations come again, but outcomes are left to chance, and near observations tell more of what is paid soon "
+    "than equal ones, so a network learns from their numbers (--env.features hashed: each is a state)."
 )
 KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
 KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
@@ -141,6 +145,9 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
         return None
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
+    if share >= REPEATED and facts.numbers_tell_more(draft.left_out):
+        reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
+        return Choice("auto", reason, True, NEAR)
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
@@ -192,6 +199,8 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
 
 def _lasting(facts: Facts, draft: Draft) -> Choice:
     """How many steps an action should last, where numbers are averaged over."""
+    if facts.repeating(draft.left_out) >= REPEATED:
+        return Choice(1, "observations come again, so each step leads from one to another", True)
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     if facts.decides_anew(draft.left_out):
@@ -354,8 +363,11 @@ RULES = (
         _features,
         "of the distinct observations of the first half, without what is left out, the share that comes again in the "
         "second",
-        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers",
-        f"{REPEATED:g}",
+        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers. They also "
+        "stay numbers where the same action led from equal observations to different outcomes, if regression on the "
+        "numbers, their squares and products tells more of what a random policy is paid soon than the mean of equal "
+        f"observations, and at least {LEAST_PAID:.0%} of it, each in half of the episodes from the other half",
+        f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; at most {MOST_JUDGED} numbers",
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
         "key",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
@@ -411,7 +423,8 @@ RULES = (
         "taken again; also where another action undoes each that moves anything, so that nothing is carried on (what "
         "no action moves, such as cars that pass by, does not count), if so "
         f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
-        "decide what an action pays, ends or changes, or where what an action pays, or ends, turns around in fewer "
+        "decide what an action pays, ends or changes, where observations come again, "
+        "or where what an action pays, or ends, turns around in fewer "
         f"than {LONGEST} steps",
         f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone; "
         f"drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn around: {pace.CLEAR:g} "
