@@ -656,23 +656,23 @@ def test_near_numbers_tell_more_than_equal_ones_where_they_are_in_order() -> Non
 
 
 class Shop(gymnasium.Env[Any, Any]):
-    """A stock that sells by chance, and orders that fill it up."""
+    """Stocks of two goods that sell by chance; an action orders some of one of them."""
 
-    observation_space: Any = gymnasium.spaces.Box(0, 20, (1,), np.int64)
-    action_space: Any = gymnasium.spaces.Discrete(5)
+    observation_space: Any = gymnasium.spaces.Box(0, 15, (2,), np.int64)
+    action_space: Any = gymnasium.spaces.Discrete(4)
 
     def __init__(self, by_chance: bool) -> None:
         self.by_chance = by_chance
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
-        self.stock = 5
-        return np.array([self.stock]), {}
+        self.stock = np.array([5, 5])
+        return self.stock.copy(), {}
 
     def step(self, action: int) -> Any:
-        sold = min(self.stock, int(self.np_random.poisson(2.0)) if self.by_chance else 2)
-        self.stock = min(self.stock - sold + action, 20)
-        return np.array([self.stock]), 5.0 * sold - 2.0 * action - 0.5 * self.stock, False, False, {}
+        sold = np.minimum(self.stock, self.np_random.poisson(1.5, 2) if self.by_chance else 1)
+        self.stock = np.minimum(self.stock - sold + [(2, 0), (5, 0), (0, 2), (0, 5)][action], 15)
+        return self.stock.copy(), float(5 * sold.sum() - 0.5 * self.stock.sum()), False, False, {}
 
 
 @pytest.mark.parametrize("by_chance", [True, False])

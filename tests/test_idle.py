@@ -201,9 +201,15 @@ def test_of_many_numbers_those_without_which_observations_repeat_are_judged(deci
 def test_what_is_kept_has_to_tell_what_is_paid(settings: Any) -> None:
     steps = walked(**settings)
     assert tells_what_is_paid(steps, (2, 3)) and not tells_what_is_paid(steps, (1, 2, 3))
-    assert tells_what_is_paid(
-        steps._replace(reward=np.zeros(len(steps.reward)), terminated=steps.truncated & False), ()
-    )
+    rare = steps._replace(action=np.random.default_rng(2).integers(64, size=len(steps.action)))
+    assert tells_what_is_paid(rare, (2, 3)) and not tells_what_is_paid(rare, (1, 2, 3))
+
+
+def test_what_never_varies_is_told() -> None:
+    steps = walked()
+    assert not tells_what_is_paid(steps, (0, 1, 2)), "its own place tells what is paid"
+    same = steps._replace(reward=1.0 + 1e-9 * steps.reward, terminated=steps.truncated & False)
+    assert tells_what_is_paid(same, (0, 1, 2))
 
 
 class Caught(gymnasium.Env[Any, Any]):

@@ -97,11 +97,11 @@ class Wear(gymnasium.Env[Any, Any]):
 
 @pytest.mark.slow
 def test_values_beyond_a_limit_that_comes_soon_are_within_the_range() -> None:
-    """Random actions return 64. Before, both seeds returned 69 in their first episodes, and 45 in the end."""
+    """Random actions return 64. Before, two seeds returned 69 in their first episodes, and 45 in the end."""
     limited = lambda: gymnasium.wrappers.TimeLimit(Wear(), 60)  # noqa: E731
-    result = ut.train(ut.FromGymnasium(limited, id="Wear"), settings=ut.Settings(seeds=1, steps=3_000))
-    assert np.mean(result.record.episodes[0].returns[-10:]) > 75
-    assert result.record.greedy_returns[0] > 75
+    result = ut.train(ut.FromGymnasium(limited, id="Wear"), settings=ut.Settings(seeds=2, steps=2_000))
+    assert min(np.mean(each.returns[-10:]) for each in result.record.episodes) > 72
+    assert min(result.record.greedy_returns) > 72
 
 
 @pytest.mark.slow

@@ -29,7 +29,8 @@ from uppertail.environments import (
 from uppertail.types import ReturnRange
 
 REPEATED = 0.4  # share of the distinct observations that must come again
-SOON, LEAST_PAID = 0.8, 0.1  # the discount of what is paid soon, and what share of it numbers have to tell
+SOON = 0.8  # the discount of what is paid soon
+LEAST_PAID, LEAST_MORE = 0.1, 0.01  # shares of it that numbers have to tell, and to tell more than equal ones do
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 EVEN = 1e-3  # share of a step by which a counter may be rounded
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
@@ -148,8 +149,9 @@ class Facts:
         if judged is not None and len(found) < len(judged):
             return found[:0]  # what is left would not repeat
         found = self._telling_nothing(found)
-        is_told = not found.size or tells_what_is_paid(self.steps, (*noise, *found.tolist()))
-        return found if is_told else found[:0]
+        if found.size and not tells_what_is_paid(self.steps, (*noise, *found.tolist())):
+            return found[:0]
+        return found
 
     def _telling_nothing(self, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " left_out"]:
         """Those of the numbers that tell nothing together with another one either."""
@@ -242,11 +244,11 @@ def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
 
     What is paid in the next few steps is predicted in each half of the episodes from the other half: by regression on
     the numbers, their squares and products, and by the mean that equal observations had, with one step of the mean of
-    all beside them. The numbers have to tell a share of the variance, too.
+    all beside them. The numbers have to tell more by a share of the variance, and a share of it at all.
     """
-    seen = without(steps.observation, left_out)
-    spread = seen.std(axis=0)
-    numbers = ((seen - seen.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0].astype(np.float64)
+    seen = without(steps.observation, left_out).astype(np.float64)
+    varies = np.ptp(seen, axis=0) > 0
+    numbers = (seen - seen.mean(axis=0))[:, varies] / seen.std(axis=0)[varies]
     if not 0 < numbers.shape[1] <= MOST_JUDGED or len(steps.begins) < 2:
         return False
     paid = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
@@ -261,7 +263,7 @@ def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
         visits, sums = (np.bincount(state[known], each, state.max() + 1) for each in (None, paid[known]))
         found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
         left += [np.sum((paid[~known] - each) ** 2) for each in found]
-    return bool(left[2] < min(left[1], (1.0 - LEAST_PAID) * left[0]))
+    return bool(left[2] < min(left[1] - LEAST_MORE * left[0], (1.0 - LEAST_PAID) * left[0]))
 
 
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:

@@ -7,11 +7,20 @@ import numpy as np
 
 from uppertail.defaults import left_out, pace
 from uppertail.defaults.draft import Choice, Draft
-from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, LEAST_PAID, REPEATED, SOON, STANDS_STILL, Facts
+from uppertail.defaults.facts import (
+    BY_CHANCE,
+    LEAST_CUT,
+    LEAST_MORE,
+    LEAST_PAID,
+    REPEATED,
+    SOON,
+    STANDS_STILL,
+    Facts,
+)
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
-from uppertail.defaults.regression import MOST_JUDGED, SIGNIFICANT
+from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import LARGE
@@ -145,7 +154,8 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
         return None
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
-    if share >= REPEATED and facts.numbers_tell_more(draft.left_out):
+    is_open = draft.learner is None or draft.learner.uses_gradients
+    if share >= REPEATED and is_open and facts.numbers_tell_more(draft.left_out):
         reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
         return Choice("auto", reason, True, NEAR)
     if share >= REPEATED:
@@ -350,7 +360,7 @@ RULES = (
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers or, of more, "
         f"those without which observations repeat; usual: within {USUAL:g} of the steps, far: a root mean square of "
         f"{TAIL:g} times as much; more: {left_out.CLEAR:g} standard deviations of {left_out.SHUFFLES} orders of "
-        f"episodes, or of {left_out.PIECES} pieces of fewer than {left_out.FEW} episodes; {left_out.WORK:g} "
+        f"episodes, or of {PIECES} pieces of fewer than {FEW} episodes; {left_out.WORK:g} "
         f"multiplications have to be enough to tell, else all stay; the {left_out.NEAREST} nearest steps tell "
         f"{left_out.LEAST_TOLD:g} of the variance",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
@@ -362,14 +372,17 @@ RULES = (
         "env.features",
         _features,
         "of the distinct observations of the first half, without what is left out, the share that comes again in the "
-        "second",
+        "second; what followed the same action in equal observations; rewards of the next few steps",
         f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers. They also "
-        "stay numbers where the same action led from equal observations to different outcomes, if regression on the "
-        "numbers, their squares and products tells more of what a random policy is paid soon than the mean of equal "
-        f"observations, and at least {LEAST_PAID:.0%} of it, each in half of the episodes from the other half",
-        f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; at most {MOST_JUDGED} numbers",
+        "stay numbers, unless a table is asked for, where the same action led from equal "
+        "observations to different outcomes, if regression on the numbers, their squares and products tells more of "
+        "what a random policy is paid soon than the mean of equal "
+        f"observations, by {LEAST_MORE:.0%} of it, and at least {LEAST_PAID:.0%} of it, each in half of the episodes "
+        "from the other half",
+        f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; {LEAST_MORE:g}; at most {MOST_JUDGED} numbers",
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
-        "key",
+        "key; where outcomes are left to chance, a shop, a crossing and a queue: "
+        "[decision 55](decisions/0055-near-ones-or-equal-ones.md)",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
     ),
     Rule(
@@ -419,11 +432,12 @@ RULES = (
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
-        "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
-        "taken again; also where another action undoes each that moves anything, so that nothing is carried on (what "
+        "without kernel counts, where observations come again, and where actions make no difference to "
+        "be seen, or undo what they did when they are taken again; also where another action undoes each that moves "
+        "anything, so that nothing is carried on (what "
         "no action moves, such as cars that pass by, does not count), if so "
         f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
-        "decide what an action pays, ends or changes, where observations come again, "
+        "decide what an action pays, ends or changes, "
         "or where what an action pays, or ends, turns around in fewer "
         f"than {LONGEST} steps",
         f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone; "

@@ -7,8 +7,8 @@ from jaxtyping import Array, Bool, Float
 from uppertail.learners.outcomes import Outcomes
 
 SWEEPS, WORK = 2_000, 2**24
-"""The most sweeps, and outcomes that sweeps look at where these are more: wherever they end, the plan earns no less
-than they say. A discount of 0.999 takes some 10,000 sweeps where each step pays, which small tables have."""
+"""At most so many sweeps, or as many as look at `WORK` outcomes in all, whichever is more: wherever they end, the plan
+earns no less than they say. A discount of 0.999 takes some 10,000 sweeps where each step pays."""
 
 LESS = 1e-5
 """How much less than all that was tried in a state the rest is expected to earn, at least, as a share of it."""

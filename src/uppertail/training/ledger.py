@@ -18,7 +18,7 @@ from uppertail.training.settings import Settings
 Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
 ROOM = [field.name for field in dataclasses.fields(Episodes)]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
-SEEN = "seen"  # that with `Ledger.seen` and `Ledger.going_on`
+SEEN, GOING_ON = "seen", "going_on"  # those with `Ledger.seen`, and with `Ledger.going_on` and `Ledger.longest_cut`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,6 +175,7 @@ class Ledger:
         self.updates = self.outside = 0.0  # updates that count, and the sum of their shares of targets outside
         self.seen = np.zeros(2)  # the least and the most that discounted rewards of an episode came to
         self.going_on = np.zeros(2)  # the same, had those that were cut short soon gone on as before
+        self.longest_cut = 0  # actions of the longest episode that was cut short
 
     @property
     def episodes(self) -> list[Episodes]:
@@ -242,12 +243,15 @@ class Ledger:
         return {
             **arrays_of([history.episodes for history in self.histories]),
             TARGETS: np.array([self.updates, self.outside]),
-            SEEN: np.stack([self.seen, self.going_on]),
+            SEEN: self.seen,
+            GOING_ON: np.append(self.going_on, self.longest_cut),
         }
 
     def restore(self, arrays: dict[str, np.ndarray], step: int, stopped: str | None, seconds: dict[str, float]) -> None:
         self.updates, self.outside = arrays[TARGETS].tolist()
-        self.seen, self.going_on = arrays[SEEN]
+        self.seen = arrays[SEEN]
+        *going_on, longest = arrays.get(GOING_ON, np.append(self.seen, 0.0)).tolist()  # older checkpoints have none
+        self.going_on, self.longest_cut = np.array(going_on), int(longest)
         self.histories = [*map(History, Episodes.of_arrays(arrays))]
         self.step, self.stopped = step, stopped
         self.programs.add(seconds)
@@ -255,12 +259,14 @@ class Ledger:
     def _going_on(self, records: StepRecord) -> Float[np.ndarray, "seeds iterations steps"]:
         """What each episode that was cut short soon would have earned without an end, going on as before; 0 elsewhere.
 
-        Its discounted rewards come again after so many actions, so they count 1 / (1 - discount^actions) times.
+        Its discounted rewards come again after so many actions, so they count 1 / (1 - discount^actions) times. Only
+        the longest ones that were cut short count: others may have ended for another reason than a time limit.
         """
         cut, lasted = np.asarray(records.cut), np.asarray(records.lasted(self.repeats))
         if not cut.any() or (discount := self.settings.discount_per_step**self.repeats) >= 1:
             return np.zeros(cut.shape)
-        soon = cut & looks_beyond(discount, lasted)
+        self.longest_cut = max(self.longest_cut, int(lasted.max(where=cut, initial=0)))
+        soon = cut & (lasted >= self.longest_cut) & looks_beyond(discount, lasted)
         return np.where(soon, records.earned, 0.0) / (1.0 - np.where(soon, discount**lasted, 0.0))
 
     def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
