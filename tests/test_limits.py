@@ -109,7 +109,7 @@ def test_an_episode_that_is_cut_short_soon_counts_as_if_it_had_gone_on() -> None
         ledger.extend(StepRecord(*columns), Metrics(nothing, nothing, nothing, nothing), (np.zeros(1), np.zeros(1)))
         assert ledger.seen.tolist() == pytest.approx([0.0, 1.9])
         assert ledger.going_on.tolist() == pytest.approx([0.0, expected])
-        sooner = *columns[:2], np.array([[[1, 1]]], np.int32), *columns[3:]
+        sooner: Any = *columns[:2], np.array([[[1, 1]]], np.int32), *columns[3:]
         ledger.extend(StepRecord(*sooner), Metrics(*[nothing] * 4), (np.zeros(1), np.zeros(1)))
         assert ledger.going_on.tolist() == pytest.approx([0.0, expected]), "a goal may have cut this one short"
         restored = Ledger(Settings(seeds=1, rollout_steps=2, discount=discount), Success(1.0))
