@@ -681,3 +681,9 @@ def test_a_network_learns_from_numbers_that_come_again_if_near_ones_tell_more(by
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance), 40)))
     assert found.builder.features == ("auto" if by_chance else "hashed")
     assert any("near observations tell more" in note for note in found.notes) == by_chance
+
+
+@pytest.mark.parametrize("asked", [{"learner": ut.LeastSquares()}, {"policy": ut.PosteriorSampling()}])
+def test_where_a_table_is_asked_for_numbers_that_come_again_are_states(asked: Any) -> None:
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance=True), 40)), **asked)
+    assert found.builder.features == "hashed"

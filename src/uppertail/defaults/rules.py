@@ -154,7 +154,7 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
         return None
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
-    is_open = draft.learner is None or draft.learner.uses_gradients
+    is_open = draft.policy.posterior is None and (draft.learner is None or draft.learner.uses_gradients)
     if share >= REPEATED and is_open and facts.numbers_tell_more(draft.left_out):
         reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
         return Choice("auto", reason, True, NEAR)
@@ -374,7 +374,7 @@ RULES = (
         "of the distinct observations of the first half, without what is left out, the share that comes again in the "
         "second; what followed the same action in equal observations; rewards of the next few steps",
         f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers. They also "
-        "stay numbers, unless a table is asked for, where the same action led from equal "
+        "stay numbers, unless a table or its draws are asked for, where the same action led from equal "
         "observations to different outcomes, if regression on the numbers, their squares and products tells more of "
         "what a random policy is paid soon than the mean of equal "
         f"observations, by {LEAST_MORE:.0%} of it, and at least {LEAST_PAID:.0%} of it, each in half of the episodes "
