@@ -651,6 +651,7 @@ def test_near_numbers_tell_more_than_equal_ones_where_they_are_in_order() -> Non
     assert not numbers_tell_more(waiting(order), (0,)), "no number is left"
     assert not numbers_tell_more(waiting(np.random.default_rng(0).permutation(order)))
     assert not numbers_tell_more(waiting(order, paid=0.0))
+    assert not numbers_tell_more(waiting(order % 2)), "of two values none is nearer"
     one = waiting(order)._replace(truncated=np.zeros(2_000, bool))
     assert not numbers_tell_more(one), "an episode alone has no other half"
 

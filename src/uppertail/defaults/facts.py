@@ -251,6 +251,8 @@ def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     numbers = (seen - seen.mean(axis=0))[:, varies] / seen.std(axis=0)[varies]
     if not 0 < numbers.shape[1] <= MOST_JUDGED or len(steps.begins) < 2:
         return False
+    if max(len(np.unique(number)) for number in numbers.T) <= 2:
+        return False  # of two values none is nearer
     paid = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
     first, second = np.triu_indices(numbers.shape[1])
     inputs = np.hstack([np.ones((len(paid), 1)), numbers, numbers[:, first] * numbers[:, second]])

@@ -379,7 +379,8 @@ RULES = (
         "what a random policy is paid soon than the mean of equal "
         f"observations, by {LEAST_MORE:.0%} of it, and at least {LEAST_PAID:.0%} of it, each in half of the episodes "
         "from the other half",
-        f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; {LEAST_MORE:g}; at most {MOST_JUDGED} numbers",
+        f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; {LEAST_MORE:g}; at most {MOST_JUDGED} numbers, "
+        "one of them of three values or more",
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
         "key; where outcomes are left to chance, a shop, a crossing and a queue: "
         "[decision 55](decisions/0055-near-ones-or-equal-ones.md)",
