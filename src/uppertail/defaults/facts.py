@@ -177,9 +177,13 @@ class Facts:
         return np.array(found if hide else [], np.int64)
 
     def pace(self, left_out: tuple[int, ...] = ()) -> Pace:
-        """How many steps an action needs to make a difference: the median over numbers of an action."""
+        """How many steps an action needs to make a difference: the median over numbers of an action.
+
+        Of several numbers, each may be taken back, but the others go on: nothing is a step back there.
+        """
         found = zip(*(pace(steps, left_out) for steps in self.by_number), strict=True)
-        return Pace(*(round(np.median(each)) for each in found))
+        usual, steps = (round(np.median(each)) for each in found)
+        return Pace(usual, steps if len(self.by_number) == 1 else usual)
 
     def has_switch(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether an action undoes what it did when it is taken again."""
