@@ -98,7 +98,8 @@ def test_facts_look_at_each_number_of_an_action() -> None:
     np.testing.assert_array_equal(
         np.ravel_multi_index([each.action for each in facts.by_number], (3, 3, 3, 3)), facts.steps.action
     )
-    assert facts.irrelevant.size == facts.idle.size == 0 and facts.pace().steps == 2
+    assert facts.irrelevant.size == facts.idle.size == 0
+    assert facts.pace() == (2, 2), "each dial may be turned back, but the others go on"
 
 
 @pytest.mark.slow
@@ -121,11 +122,11 @@ def test_what_learns_actions_alone_is_refused(parts: Any, words: str) -> None:
 def test_combined_actions_are_learned_and_exported(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     gymnasium.register("Dials-v0", f"{__name__}:Dials")
-    arguments = ["--env", "Gym", "--env.id", "Dials-v0", "--seeds", "2", "--episodes", "120", "--out", "run"]
+    arguments = ["--env", "Gym", "--env.id", "Dials-v0", "--seeds", "2", "--episodes", "300", "--out", "run"]
     assert main(["train", *arguments]) == 0
     assert "4 numbers in [-1, 1], each cut into 3 levels, which makes 81 actions" in capsys.readouterr().err
     run = ut.load("run")
-    assert min(run.record.greedy_returns) > -5  # random actions return -11, and the best about -2
+    assert min(run.record.greedy_returns) > -4  # random actions return -11, and the best about -2
     assert main(["export", "run", "--to", "policy.npz"]) == 0
     seen = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     actions, mean, _ = load(Path("policy.npz"))(seen)

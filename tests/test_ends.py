@@ -47,7 +47,7 @@ def episodes(observations: list[np.ndarray], terminated: bool = True) -> Ends:
         last, none = np.arange(count) == count - 1, np.zeros(count, np.int32)
         zeros: Any = np.zeros(count, np.float32)
         columns: tuple[Any, ...] = seen[:-1], none, zeros, last & terminated, seen[1:], none
-        records: tuple[Any, ...] = last, zeros, np.arange(1, count + 1), zeros, last
+        records: tuple[Any, ...] = last, zeros, np.arange(1, count + 1), zeros, last, last & (not terminated)
         ends.add(Transition(*columns), StepRecord(*records))
     return ends
 

@@ -152,7 +152,7 @@ def test_a_limit_counts_while_the_discount_looks_beyond_it(
 def test_an_episode_lasts_as_many_actions_as_were_begun() -> None:
     """Of 7 steps by threes the last action was cut short."""
     none: Any = jnp.zeros(3)
-    record = StepRecord(jnp.array([False, True, False]), none, jnp.array([3, 7, 3]), none, none > 0)
+    record = StepRecord(jnp.array([False, True, False]), none, jnp.array([3, 7, 3]), none, none > 0, none > 0)
     assert record.lasted(3).tolist() == [0, 3, 0] and record.lasted().tolist() == [0, 7, 0]
 
 

@@ -11,8 +11,9 @@ import pytest
 from gymnasium import spaces
 
 import uppertail as ut
+from choosing import chosen
 from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, repeating
+from uppertail.defaults.facts import chance, numbers_tell_more, repeating
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
@@ -305,6 +306,20 @@ def test_the_change_per_step_is_counted_in_standard_deviations() -> None:
     assert pace(pushed(0.0, 1.0, kept=0.9)).steps == 2
     assert [pace(pushed(0.0, push)).steps for push in (0.05, 0.1, 1.0)] == [4, 1, 1]
     assert pace(pushed(0.0, 1.0, kept=0.0)).steps == 1
+
+
+def test_what_no_action_moves_does_not_hide_a_step_back() -> None:
+    """Cars that pass by change in each step, and are no part of what an action did; a place moves with its speed."""
+    steps, places = pushed(0.0, 0.1), np.random.default_rng(1).integers(9, size=(2_000, 1))
+    cars = [
+        np.hstack([own, (places + late) % 9]) for late, own in enumerate((steps.observation, steps.next_observation))
+    ]
+    assert has_step_back(steps._replace(observation=cars[0], next_observation=cars[1]))
+    carried = [
+        np.hstack([own, np.cumsum(steps.observation, axis=0) + late * steps.observation])
+        for late, own in enumerate((steps.observation, steps.next_observation))
+    ]
+    assert not has_step_back(steps._replace(observation=carried[0], next_observation=carried[1]))
 
 
 def test_the_crash_that_ends_an_episode_is_no_difference_that_an_action_makes() -> None:
@@ -614,3 +629,62 @@ def test_a_slow_environment_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> No
     random_steps(ut.Gym("CartPole-v1"), observed=True, say=looked.append)
     assert looked[0] == f"{said}, but not before 2,000."
     assert [int(line.split()[9]) for line in lines[:4]] == [6, 11, 21, 41]
+
+
+def waiting(labels: np.ndarray, paid: float = 1.0, arrivals: float = 0.5) -> Steps:
+    """Episodes of a queue of up to 11 customers that an action serves; each costs; numbers are labels of it."""
+    random, rows = np.random.default_rng(0), []
+    for _ in range(40):
+        count = 2
+        for step in range(50):
+            action = int(random.integers(2))
+            after = min(max(count - action, 0) + int(random.random() < arrivals), 11)
+            rows.append(([labels[count]], action, -paid * after, False, step == 49, [labels[after]]))
+            count = after
+    return Steps(*map(np.array, zip(*rows, strict=True)))
+
+
+def test_near_numbers_tell_more_than_equal_ones_where_they_are_in_order() -> None:
+    """Of labels out of order, equal ones tell more; where nothing is paid, nothing tells."""
+    order = np.arange(12.0)
+    assert numbers_tell_more(waiting(order))
+    assert not numbers_tell_more(waiting(order), (0,)), "no number is left"
+    assert not numbers_tell_more(waiting(np.random.default_rng(0).permutation(order)))
+    assert not numbers_tell_more(waiting(order, paid=0.0))
+    assert not numbers_tell_more(waiting(order % 2)), "of two values none is nearer"
+    one = waiting(order)._replace(truncated=np.zeros(2_000, bool))
+    assert not numbers_tell_more(one), "an episode alone has no other half"
+
+
+class Shop(gymnasium.Env[Any, Any]):
+    """Stocks of two goods that sell by chance; an action orders some of one of them."""
+
+    observation_space: Any = gymnasium.spaces.Box(0, 15, (2,), np.int64)
+    action_space: Any = gymnasium.spaces.Discrete(4)
+
+    def __init__(self, by_chance: bool) -> None:
+        self.by_chance = by_chance
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.stock = np.array([5, 5])
+        return self.stock.copy(), {}
+
+    def step(self, action: int) -> Any:
+        sold = np.minimum(self.stock, self.np_random.poisson(1.5, 2) if self.by_chance else 1)
+        self.stock = np.minimum(self.stock - sold + [(2, 0), (5, 0), (0, 2), (0, 5)][action], 15)
+        return self.stock.copy(), float(5 * sold.sum() - 0.5 * self.stock.sum()), False, False, {}
+
+
+@pytest.mark.parametrize("by_chance", [True, False])
+def test_a_network_learns_from_numbers_that_come_again_if_near_ones_tell_more(by_chance: bool) -> None:
+    """Without chance a table is exact."""
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance), 40)))
+    assert found.builder.features == ("auto" if by_chance else "hashed")
+    assert any("near observations tell more" in note for note in found.notes) == by_chance
+
+
+@pytest.mark.parametrize("asked", [{"learner": ut.LeastSquares()}, {"policy": ut.PosteriorSampling()}])
+def test_where_a_table_is_asked_for_numbers_that_come_again_are_states(asked: Any) -> None:
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance=True), 40)), **asked)
+    assert found.builder.features == "hashed"

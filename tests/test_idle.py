@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 import uppertail as ut
 from choosing import chosen
-from uppertail.defaults.left_out import IDLE_EPISODES, idle_numbers
+from uppertail.defaults.left_out import IDLE_EPISODES, idle_numbers, tells_what_is_paid
 from uppertail.environments import Steps
 
 EPISODES, LENGTH = 100, 20
@@ -187,6 +187,58 @@ def test_of_many_numbers_those_without_which_observations_repeat_are_judged(deci
     found = chosen(ut.FromGymnasium(lambda: Catch(decides)))
     assert found.builder.left_out == (None if decides else (35,))
     assert found.builder.features == ("auto" if decides else "hashed")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"paid": lambda place, goal, action, step: -abs(place - goal)},
+        {"paid": lambda place, goal, action, step: step == LENGTH - 1 and (place > 0) == (goal > 0)},
+        {"paid": lambda place, goal, action, step: 0.0, "ended": lambda place, goal, step: goal > 0.5},
+    ],
+    ids=["on the way", "at an end", "an end"],
+)
+def test_what_is_kept_has_to_tell_what_is_paid(settings: Any) -> None:
+    steps = walked(**settings)
+    assert tells_what_is_paid(steps, (2, 3)) and not tells_what_is_paid(steps, (1, 2, 3))
+    rare = steps._replace(action=np.random.default_rng(2).integers(64, size=len(steps.action)))
+    assert tells_what_is_paid(rare, (2, 3)) and not tells_what_is_paid(rare, (1, 2, 3))
+
+
+def test_what_never_varies_is_told() -> None:
+    steps = walked()
+    assert not tells_what_is_paid(steps, (0, 1, 2)), "its own place tells what is paid"
+    same = steps._replace(reward=1.0 + 1e-9 * steps.reward, terminated=steps.truncated & False)
+    assert tells_what_is_paid(same, (0, 1, 2))
+
+
+class Caught(gymnasium.Env[Any, Any]):
+    """The same game in four numbers: the ball, which falls sidewards, and the paddle. It is rarely caught."""
+
+    observation_space: Any = spaces.Box(-2, 2, (4,), np.float32)
+    action_space: Any = spaces.Discrete(3)
+
+    def shown(self) -> np.ndarray:
+        return np.array([self.place, self.height, self.drift, self.paddle], np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.height, self.paddle = 1.0, 0.5
+        self.place, self.drift = self.np_random.uniform(0, 1), self.np_random.uniform(-0.06, 0.06)
+        return self.shown(), {}
+
+    def step(self, action: int) -> Any:
+        self.paddle = float(np.clip(self.paddle + 0.05 * (action - 1), 0, 1))
+        self.place, self.height = self.place + self.drift, self.height - 0.04
+        if not 0 < self.place < 1:
+            self.place, self.drift = float(np.clip(self.place, 0, 1)), -self.drift
+        caught = 1 if abs(self.place - self.paddle) < 0.08 else -1
+        return self.shown(), float(caught if self.height <= 0 else 0), self.height <= 0, False, {}
+
+
+def test_a_ball_that_a_random_policy_rarely_catches_is_kept() -> None:
+    """Its place tells of the reward only together with the paddle's, in the last step: nothing else shows it."""
+    assert chosen(ut.FromGymnasium(Caught)).builder.left_out is None
 
 
 class Field(gymnasium.Env[Any, Any]):

@@ -111,6 +111,22 @@ def test_sweeps_end_by_their_error() -> None:
     assert float(found[0, 0]) == pytest.approx(0.01 / (1 - 0.99 * 0.99), abs=1e-4)
 
 
+def test_small_tables_take_the_sweeps_that_a_long_horizon_asks_for() -> None:
+    """A ring of 20 states: one steps on for 5, or 6 from the last state, or stays for 4.99. Values are near 5,000."""
+    states, discount = np.arange(20), 0.999
+    outcomes, add = Outcomes.none(40, 80), jax.jit(Outcomes.add)
+    for state in states:
+        for action, reward in enumerate((4.99, 6.0 if state == 19 else 5.0)):
+            rows = 2 * state + action, (state + action) % 20
+            outcomes = add(outcomes, *map(jnp.asarray, rows), jnp.float32(reward), jnp.asarray(False))
+    tried, ended = jnp.ones((20, 2), bool), jnp.zeros(20, bool)
+    found = np.asarray(known_returns(outcomes, tried, ended, discount, jnp.asarray(1e-4)), np.float64)
+    on_and_on = 5 / (1 - discount) + discount ** (19 - states) / (1 - discount**20)
+    assert (found.argmax(axis=1) == 1).all()
+    np.testing.assert_allclose(found[:, 1], on_and_on, rtol=1e-4)
+    np.testing.assert_allclose(found[:, 0], 4.99 + discount * on_and_on, rtol=1e-4)
+
+
 def test_a_policy_without_optimism_keeps_the_spread() -> None:
     learner, state, _ = learned(data_of(3, False), False)
     other = dataclasses.replace(learner, agent=dataclasses.replace(learner.agent, policy=ut.UCB(0.0, 0.0)))

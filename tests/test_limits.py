@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,15 @@ NAN = math.nan
 def extended(ledger: Ledger, ended: list[list[list[int]]], values: list[list[list[float]]]) -> Progress:
     """Adds a chunk to a ledger: [seeds, iterations, steps or updates]."""
     ends, numbers = np.array(ended, bool), np.array(values, np.float32)
-    records = StepRecord(ends, np.ones(ends.shape, np.float32), np.ones(ends.shape, np.int32), numbers, numbers > 0)  # pyright: ignore
+    columns: Any = (
+        ends,
+        np.ones(ends.shape, np.float32),
+        np.ones(ends.shape, np.int32),
+        numbers,
+        numbers > 0,
+        ends & False,
+    )
+    records = StepRecord(*columns)
     metrics = Metrics(numbers, 2 * numbers, numbers, 3 * numbers)  # pyright: ignore
     start = np.arange(len(ends), dtype=float)
     return ledger.extend(records, metrics, (start, 2 * start))
@@ -82,3 +91,30 @@ def test_a_seed_at_its_limit_is_not_reported():
     progress = extended(ledger, [[[0]], [[0]]], [[[math.inf]], [[-0.25]]])
     assert (progress.loss, progress.gradient_norm, progress.outside) == (-0.25, -0.5, -0.25)
     assert (progress.exploratory, progress.start_mean, progress.start_std) == (0.0, 1.0, 2.0)
+
+
+def test_an_episode_that_is_cut_short_soon_counts_as_if_it_had_gone_on() -> None:
+    """Two rewards of 1 and a limit, at a discount of 0.9: for ever they would come to 10. A goal ends it for good."""
+    for cut, repeats, discount, expected in (
+        (True, 1, 0.9, 10.0),
+        (False, 1, 0.9, 1.9),
+        (True, 2, 0.9, 1.9 / (1 - 0.9**2)),  # one action of two steps
+        (True, 1, 0.5, 1.9),  # the discount does not look beyond it
+        (True, 1, 1.0, 1.9),
+    ):
+        ledger = Ledger(Settings(seeds=1, rollout_steps=2, discount=discount), Success(1.0), repeats=repeats)
+        ends, earned = np.array([[[False, True]]]), np.array([[[1.0, 1.9]]], np.float32)
+        columns: Any = ends, earned, np.array([[[1, 2]]], np.int32), earned, ends, ends & cut
+        nothing: Any = np.zeros((1, 1, 1), np.float32)
+        ledger.extend(StepRecord(*columns), Metrics(nothing, nothing, nothing, nothing), (np.zeros(1), np.zeros(1)))
+        assert ledger.seen.tolist() == pytest.approx([0.0, 1.9])
+        assert ledger.going_on.tolist() == pytest.approx([0.0, expected])
+        sooner: Any = *columns[:2], np.array([[[1, 1]]], np.int32), *columns[3:]
+        ledger.extend(StepRecord(*sooner), Metrics(*[nothing] * 4), (np.zeros(1), np.zeros(1)))
+        assert ledger.going_on.tolist() == pytest.approx([0.0, expected]), "a goal may have cut this one short"
+        restored = Ledger(Settings(seeds=1, rollout_steps=2, discount=discount), Success(1.0))
+        restored.restore(ledger.arrays(), 2, None, ledger.programs.state())
+        assert (*restored.going_on, restored.longest_cut) == (*ledger.going_on, ledger.longest_cut)
+        older = {name: each for name, each in ledger.arrays().items() if name != "going_on"}
+        restored.restore(older, 2, None, ledger.programs.state())
+        assert restored.going_on.tolist() == restored.seen.tolist() == ledger.seen.tolist()

@@ -104,7 +104,7 @@ def test_a_large_table_is_recorded_along_the_greedy_path(monkeypatch):
 
 def test_where_observations_are_no_states_those_along_the_path_are_recorded_and_a_plane():
     settings = ut.Settings(seeds=1, episodes=9999, steps=256, rollout_steps=32)
-    builder = ut.Gym("CartPole-v1", num_features=8, action_repeat=2)
+    builder = ut.Gym("CartPole-v1", action_repeat=2)
     result = ut.train(builder, settings=settings, record="distributions", record_over=(2, 3))
     found = recorded(result)
     assert not found.of_states

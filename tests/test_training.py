@@ -339,7 +339,7 @@ def test_the_criterion_is_the_mean_of_fifty_episodes_in_a_row():
     nothing: Any = np.zeros((2, 60, 1), np.float32)
     metrics, ret, ended = Metrics(nothing, nothing, nothing, nothing), nothing - 200.0, nothing == 0
     ret[:, 5:] = -110.0
-    records = StepRecord(ended, ret, ended.astype(np.int32), ret, ~ended)
+    records = StepRecord(ended, ret, ended.astype(np.int32), ret, ~ended, ended & False)
     start = np.zeros(2), np.zeros(2)
     for until, stopped in (("return=-110", "until return=-110"), ("return=-109.9", None), ("solved", "until solved")):
         ledger = Ledger(Settings(seeds=2, until=until, rollout_steps=1), Success(-100.0))

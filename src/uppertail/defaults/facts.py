@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together
+from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together, tells_what_is_paid
 from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
 from uppertail.defaults.regression import MOST_JUDGED, without
@@ -21,6 +21,7 @@ from uppertail.environments import (
     PackageBuilder,
     Say,
     Steps,
+    discounted_returns,
     measured_range,
     random_steps,
     table_steps,
@@ -28,6 +29,8 @@ from uppertail.environments import (
 from uppertail.types import ReturnRange
 
 REPEATED = 0.4  # share of the distinct observations that must come again
+SOON = 0.8  # the discount of what is paid soon
+LEAST_PAID, LEAST_MORE = 0.1, 0.01  # shares of it that numbers have to tell, and to tell more than equal ones do
 LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
 EVEN = 1e-3  # share of a step by which a counter may be rounded
 STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
@@ -145,7 +148,10 @@ class Facts:
         found = functools.reduce(np.intersect1d, (idle_numbers(steps, noise, judged) for steps in self.by_number))
         if judged is not None and len(found) < len(judged):
             return found[:0]  # what is left would not repeat
-        return self._telling_nothing(found)
+        found = self._telling_nothing(found)
+        if found.size and not tells_what_is_paid(self.steps, (*noise, *found.tolist())):
+            return found[:0]
+        return found
 
     def _telling_nothing(self, numbers: Int[np.ndarray, " candidates"]) -> Int[np.ndarray, " left_out"]:
         """Those of the numbers that tell nothing together with another one either."""
@@ -154,6 +160,10 @@ class Facts:
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(without(self.steps.observation, left_out))
+
+    def numbers_tell_more(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether outcomes are left to chance, and numbers tell more of what is paid soon than equal observations."""
+        return self.chance(left_out).different > 0 and numbers_tell_more(self.steps, left_out)
 
     def hiding_repeats(self, left_out: tuple[int, ...]) -> Int[np.ndarray, " found"]:
         """The few numbers that do not repeat, if observations do without them; none: there are no such numbers.
@@ -167,9 +177,13 @@ class Facts:
         return np.array(found if hide else [], np.int64)
 
     def pace(self, left_out: tuple[int, ...] = ()) -> Pace:
-        """How many steps an action needs to make a difference: the median over numbers of an action."""
+        """How many steps an action needs to make a difference: the median over numbers of an action.
+
+        Of several numbers, each may be taken back, but the others go on: nothing is a step back there.
+        """
         found = zip(*(pace(steps, left_out) for steps in self.by_number), strict=True)
-        return Pace(*(round(np.median(each)) for each in found))
+        usual, steps = (round(np.median(each)) for each in found)
+        return Pace(usual, steps if len(self.by_number) == 1 else usual)
 
     def has_switch(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether an action undoes what it did when it is taken again."""
@@ -227,6 +241,35 @@ def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
     """
     first, later = ({row.tobytes() for row in half} for half in np.array_split(observations, 2))
     return len(first & later) / max(len(first), 1)
+
+
+def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether numbers tell more of what a random policy is paid soon than the same observation does.
+
+    What is paid in the next few steps is predicted in each half of the episodes from the other half: by regression on
+    the numbers, their squares and products, and by the mean that equal observations had, with one step of the mean of
+    all beside them. The numbers have to tell more by a share of the variance, and a share of it at all.
+    """
+    seen = without(steps.observation, left_out).astype(np.float64)
+    varies = np.ptp(seen, axis=0) > 0
+    numbers = (seen - seen.mean(axis=0))[:, varies] / seen.std(axis=0)[varies]
+    if not 0 < numbers.shape[1] <= MOST_JUDGED or len(steps.begins) < 2:
+        return False
+    if max(len(np.unique(number)) for number in numbers.T) <= 2:
+        return False  # of two values none is nearer
+    paid = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
+    first, second = np.triu_indices(numbers.shape[1])
+    inputs = np.hstack([np.ones((len(paid), 1)), numbers, numbers[:, first] * numbers[:, second]])
+    odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
+    _, state = np.unique(seen, axis=0, return_inverse=True)
+    left = np.zeros(3)
+    for known in (odd, ~odd):
+        mean, gram = paid[known].mean(), inputs[known].T @ inputs[known]
+        weights = np.linalg.solve(gram + np.eye(len(gram)), inputs[known].T @ (paid[known] - mean))
+        visits, sums = (np.bincount(state[known], each, state.max() + 1) for each in (None, paid[known]))
+        found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
+        left += [np.sum((paid[~known] - each) ** 2) for each in found]
+    return bool(left[2] < min(left[1] - LEAST_MORE * left[0], (1.0 - LEAST_PAID) * left[0]))
 
 
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from uppertail.defaults.regression import (
     LEAST_FREE,
@@ -12,6 +12,7 @@ from uppertail.defaults.regression import (
     SIGNIFICANT,
     effects,
     left_of,
+    pieces,
     without,
 )
 from uppertail.environments import Steps
@@ -23,9 +24,10 @@ LARGEST_ERROR = 0.35  # standard error
 IDLE_EPISODES = 30  # episodes, at least, over which a number and what is paid have to vary before it may be idle
 CLEAR, SHUFFLES = 10.0, 30  # standard deviations beyond shuffled episodes: effects have over 100, noise up to 5
 LEAST = 50  # steps of an action whose regression is asked; of fewer, chance tells as much
-FEW, PIECES = 10, 30  # episodes, of which shuffles are too much alike; so many pieces take their place
 BINS = 32  # parts of the values of a number of which there are more than twice as many
 WORK = 1.2e10  # multiplications of all shuffles, which bound the steps of many numbers
+NEAREST, LEAST_TOLD = 3, 0.25  # steps with nearly the same numbers, and what they tell of what is paid, at least
+MOST_NEAR = 2_000  # steps of an action, at most, among which these are sought
 SHOWS = 12.5  # what decides four fifths of a goal is 10 deviations beyond chance in so many roots of twice the terms
 
 
@@ -158,9 +160,7 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
         return numbers
     steps = Steps(*(np.asarray(each)[:most] for each in steps))
     here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
-    begins = steps.begins
-    if len(begins) < FEW:
-        begins = np.union1d(begins, np.arange(0, len(here), max(len(here) // PIECES, 1)))
+    begins = pieces(steps)
     spread = here.std(axis=0)
     spread[spread == 0] = 1.0
     inputs = (here - here.mean(axis=0)) / spread
@@ -190,6 +190,41 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
         if told(number, values, classes) > likely + CLEAR * by_chance.std():
             telling.append(number)
     return np.array(telling, numbers.dtype)
+
+
+def tells_what_is_paid(steps: Steps, left_out: tuple[int, ...]) -> bool:
+    """Whether what is kept tells what is paid on the way, what is paid at an end, and where episodes terminate.
+
+    The mean of the nearest steps of other episodes has to leave a quarter less of each than the mean of all does: of
+    steps with the same action, or of all those whose action is too rare. What never varies counts as told. What is
+    left open may follow from a number that is left out, so rarely that nothing else shows it: whether a ball is caught
+    in the last step, by its place and the paddle's.
+    """
+    numbers = without(steps.observation, left_out).astype(np.float64)
+    varies = np.ptp(numbers, axis=0) > 0
+    numbers = (numbers - numbers.mean(axis=0))[:, varies] / numbers.std(axis=0)[varies]
+    terminated, reward = np.asarray(steps.terminated, np.float64), np.asarray(steps.reward, np.float64)
+    ends, every = np.asarray(steps.terminated | steps.truncated), np.ones(len(numbers), bool)
+    episode = np.searchsorted(steps.begins, np.arange(len(numbers)), side="right")
+
+    def left_by_nearest(goal: Float[np.ndarray, " rows"], rows: Int[np.ndarray, " rows"]) -> Float[np.ndarray, " two"]:
+        near, of = numbers[rows], episode[rows]
+        away = np.sum(near**2, axis=1) - 2.0 * near @ near.T  # but for a constant of each row
+        away[of[:, None] == of] = np.inf
+        nearest = np.argpartition(away, NEAREST, axis=1)[:, :NEAREST]
+        return np.array([np.sum((goal - goal[nearest].mean(axis=1)) ** 2), np.sum((goal - goal.mean()) ** 2)])
+
+    def is_told(goal: Float[np.ndarray, " steps"], where: Bool[np.ndarray, " steps"]) -> bool:
+        if not where.any() or np.ptp(goal[where]) <= ROUNDING * np.abs(goal[where]).max():
+            return True
+        _, action, count = np.unique(np.asarray(steps.action)[where], return_inverse=True, return_counts=True)
+        alike = np.where(count < LEAST, -1, np.arange(len(count)))[action.ravel()]
+        groups = [np.flatnonzero(where)[alike == each][:MOST_NEAR] for each in np.unique(alike)]
+        left = [left_by_nearest(goal[rows], rows) for rows in groups if len(set(episode[rows])) > NEAREST]
+        by_nearest, by_mean = np.sum(left, axis=0) if left else (1.0, 1.0)
+        return bool(by_nearest <= (1.0 - LEAST_TOLD) * by_mean)
+
+    return is_told(reward, ~ends) and is_told(reward, ends) and is_told(terminated, every)
 
 
 def _classes(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, "steps classes"]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from uppertail.defaults.regression import LEAST_FREE, MOST_JUDGED, SIGNIFICANT, left_of, standardized
+from uppertail.defaults.regression import LEAST_FREE, MOST_JUDGED, SIGNIFICANT, effects, left_of, pieces, standardized
 from uppertail.environments import Steps
 
 UNDONE = 0.1  # of a change, at most, is left where it is undone, and in as few steps of a switch more may be left
@@ -140,22 +140,46 @@ def turns(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
 def has_step_back(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     """Whether another action undoes all that an action did, for each action that moves anything: nothing is carried on.
 
-    Half of the cases are enough, since a wall is in the way of others. What numbers change by in the mean does not
-    count: a clock goes on.
+    Half of the cases are enough, since a wall is in the way of others. What no action is seen to move does not
+    count, such as the cars of a road, or a clock.
     """
     change, action, goes_on = _changes(steps, left_out)
-    if not goes_on.any():
+    change = change[:, _moved_by_actions(steps, left_out)]
+    if not goes_on.any() or not change.size:
         return False
-    change = change - change[:-1][goes_on].mean(axis=0)
     moved, left = np.linalg.norm(change[:-1], axis=1), np.linalg.norm(change[:-1] + change[1:], axis=1)
     first, second = action[:-1], action[1:]
-    typical = {each: float(np.median(moved[goes_on & (first == each)])) for each in np.unique(first[goes_on])}
+    typical = {each: float(moved[goes_on & (first == each)].mean()) for each in np.unique(first[goes_on])}
     least = UNDONE * max(typical.values())
     movers = {each for each, size in typical.items() if size > least}
     rows = np.flatnonzero(goes_on & (moved > least) & (first != second))
     pairs, pair = np.unique(np.stack([first[rows], second[rows]]), axis=1, return_inverse=True)
     count, undone = np.bincount(pair.ravel()), np.bincount(pair.ravel(), left[rows] <= UNDONE * moved[rows])
     return bool(movers) and movers <= {*pairs[0, (count >= OFTEN) & (2 * undone >= count)]}
+
+
+def _moved_by_actions(steps: Steps, left_out: tuple[int, ...]) -> Bool[np.ndarray, " numbers"]:
+    """Which of the numbers that vary actions move, or are moved by such numbers, as a place is by a speed.
+
+    An action moves a number if it tells of its change, alone or times a number: clearly, since actions are drawn by
+    themselves, so that each step is a draw. All are taken to be moved where they are too many to tell.
+    """
+    numbers, change = standardized(steps, left_out)
+    width = numbers.shape[1]
+    if width > MOST_JUDGED:
+        return np.ones(width, bool)
+    actions, one = np.asarray(steps.action)[:, None] == np.unique(steps.action), np.ones((len(numbers), 1))
+    known = np.hstack([one, numbers])
+    left, moved = left_of(change, known), np.zeros(width, bool)
+    for acted in (actions - actions.mean(axis=0)).T:
+        terms = acted[:, None] * known
+        moved |= np.any((terms.T @ left) ** 2 > CLEAR**2 * (terms**2).T @ left**2, axis=0)
+    of_own = [left_of(change[:, [place]], np.hstack([actions, numbers[:, [place]]])) for place in range(width)]
+    left, fresh = np.hstack([*of_own, one[:, :0]]), moved
+    while fresh.any():
+        found = ~moved & effects(numbers[:, fresh], one, left, pieces(steps))
+        moved, fresh = moved | found, found
+    return moved
 
 
 def _changes(

@@ -10,6 +10,7 @@ from uppertail.environments import Steps
 SIGNIFICANT = 3.0  # standard errors, or standard deviations above the mean of a chi-squared sum
 LEAST_FREE = 50  # transitions of each action that its regression leaves free
 MOST_JUDGED = 32  # numbers; of more none is judged, since time grows with the square
+FEW, PIECES = 10, 30  # episodes, of which few stand for all; so many pieces take their place
 ROUNDING = 1e-6  # share of the largest value below which what a regression leaves is rounding
 
 
@@ -36,6 +37,14 @@ def effects(
         sums = np.add.reduceat((cause * context)[:, None] * left, begins)
         found |= sums.sum(axis=0) ** 2 > clear**2 * (sums**2).sum(axis=0)
     return found
+
+
+def pieces(steps: Steps) -> Int[np.ndarray, " pieces"]:
+    """Where episodes begin, and, of few long episodes, where equal parts of all steps do: independent draws."""
+    begins, count = steps.begins, len(steps.reward)
+    if len(begins) >= FEW:
+        return begins
+    return np.union1d(begins, np.arange(0, count, max(count // PIECES, 1)))
 
 
 def standardized(steps: Steps, left_out: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

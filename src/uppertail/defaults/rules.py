@@ -7,11 +7,20 @@ import numpy as np
 
 from uppertail.defaults import left_out, pace
 from uppertail.defaults.draft import Choice, Draft
-from uppertail.defaults.facts import BY_CHANCE, LEAST_CUT, REPEATED, STANDS_STILL, Facts
+from uppertail.defaults.facts import (
+    BY_CHANCE,
+    LEAST_CUT,
+    LEAST_MORE,
+    LEAST_PAID,
+    REPEATED,
+    SOON,
+    STANDS_STILL,
+    Facts,
+)
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
-from uppertail.defaults.regression import MOST_JUDGED, SIGNIFICANT
+from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import LARGE
@@ -60,6 +69,10 @@ LIMITED = (
 COUNTED = (
     "Observations count the steps of an episode, so one that is cut short ends as if it terminated "
     "(--env.ends_at_limit false: learning looks beyond a time limit)."
+)
+NEAR = (
+    "Observations come again, but outcomes are left to chance, and near observations tell more of what is paid soon "
+    "than equal ones, so a network learns from their numbers (--env.features hashed: each is a state)."
 )
 KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
 KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
@@ -141,6 +154,10 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
         return None
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
+    is_open = draft.policy.posterior is None and (draft.learner is None or draft.learner.uses_gradients)
+    if share >= REPEATED and is_open and facts.numbers_tell_more(draft.left_out):
+        reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
+        return Choice("auto", reason, True, NEAR)
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
@@ -192,6 +209,8 @@ def _action_repeat(facts: Facts, draft: Draft) -> Choice | None:
 
 def _lasting(facts: Facts, draft: Draft) -> Choice:
     """How many steps an action should last, where numbers are averaged over."""
+    if facts.repeating(draft.left_out) >= REPEATED:
+        return Choice(1, "observations come again, so each step leads from one to another", True)
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     if facts.decides_anew(draft.left_out):
@@ -336,12 +355,14 @@ RULES = (
         "nothing moves and which move nothing else. These stay where reward and end vary in too few episodes to tell, "
         "since a goal would look the same; a clock stays, too, where the time limit is paid or TimeAwareObservation "
         "shows it, a number that is rarely far beyond its usual size, and one whose value, square or product with "
-        "another number tells more than with the number's values of other episodes",
+        "another number tells more than with the number's values of other episodes. All that only predict themselves "
+        "stay where the others leave open what is paid: the nearest steps of other episodes tell too little of it",
         f"{SIGNIFICANT:g} standard deviations; {IDLE_EPISODES} episodes; at most {MOST_JUDGED} numbers or, of more, "
         f"those without which observations repeat; usual: within {USUAL:g} of the steps, far: a root mean square of "
         f"{TAIL:g} times as much; more: {left_out.CLEAR:g} standard deviations of {left_out.SHUFFLES} orders of "
-        f"episodes, or of {left_out.PIECES} pieces of fewer than {left_out.FEW} episodes; {left_out.WORK:g} "
-        "multiplications have to be enough to tell, else all stay",
+        f"episodes, or of {PIECES} pieces of fewer than {FEW} episodes; {left_out.WORK:g} "
+        f"multiplications have to be enough to tell, else all stay; the {left_out.NEAREST} nearest steps tell "
+        f"{left_out.LEAST_TOLD:g} of the variance",
         "decisions [22](decisions/0022-numbers-that-tell-nothing.md) and "
         "[51](decisions/0051-numbers-that-tell-together.md)",
         "numbers whose structure is known, goals among them; bsuite's umbrellas; RichSea; "
@@ -351,11 +372,18 @@ RULES = (
         "env.features",
         _features,
         "of the distinct observations of the first half, without what is left out, the share that comes again in the "
-        "second",
-        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers",
-        f"{REPEATED:g}",
+        "second; what followed the same action in equal observations; rewards of the next few steps",
+        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers. They also "
+        "stay numbers, unless a table or its draws are asked for, where the same action led from equal "
+        "observations to different outcomes, if regression on the numbers, their squares and products tells more of "
+        "what a random policy is paid soon than the mean of equal "
+        f"observations, by {LEAST_MORE:.0%} of it, and at least {LEAST_PAID:.0%} of it, each in half of the episodes "
+        "from the other half",
+        f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; {LEAST_MORE:g}; at most {MOST_JUDGED} numbers, "
+        "one of them of three values or more",
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
-        "key",
+        "key; where outcomes are left to chance, a shop, a crossing and a queue: "
+        "[decision 55](decisions/0055-near-ones-or-equal-ones.md)",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
     ),
     Rule(
@@ -405,10 +433,13 @@ RULES = (
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
-        "without kernel counts, and where actions make no difference to be seen, or undo what they did when they are "
-        "taken again; also where another action undoes each that moves anything, so that nothing is carried on, if so "
+        "without kernel counts, where observations come again, and where actions make no difference to "
+        "be seen, or undo what they did when they are taken again; also where another action undoes each that moves "
+        "anything, so that nothing is carried on (what "
+        "no action moves, such as cars that pass by, does not count), if so "
         f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
-        "decide what an action pays, ends or changes, or where what an action pays, or ends, turns around in fewer "
+        "decide what an action pays, ends or changes, "
+        "or where what an action pays, or ends, turns around in fewer "
         f"than {LONGEST} steps",
         f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone; "
         f"drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn around: {pace.CLEAR:g} "

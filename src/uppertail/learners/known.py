@@ -6,8 +6,9 @@ from jaxtyping import Array, Bool, Float
 
 from uppertail.learners.outcomes import Outcomes
 
-MOST = 2_000
-"""The most sweeps: wherever they end, the plan earns no less than they say."""
+SWEEPS, WORK = 2_000, 2**24
+"""At most so many sweeps, or as many as look at `WORK` outcomes in all, whichever is more: wherever they end, the plan
+earns no less than they say. A discount of 0.999 takes some 10,000 sweeps where each step pays."""
 
 LESS = 1e-5
 """How much less than all that was tried in a state the rest is expected to earn, at least, as a share of it."""
@@ -37,6 +38,7 @@ def known_returns(
     (visits, reward, _), pairs, count = outcomes.seen.T, outcomes.pair, tried.size
     share = visits / jnp.maximum(jax.ops.segment_sum(visits, pairs, count)[pairs], 1.0)
     least = jnp.min(reward, where=visits > 0, initial=0.0) / (1.0 - discount)
+    most = max(SWEEPS, WORK // len(pairs))
     there, start = jnp.any(tried, axis=1), jnp.where(ended, 0.0, least)
 
     def backed_up(values: Float[Array, " states"]) -> Float[Array, "states actions"]:
@@ -51,7 +53,7 @@ def known_returns(
         return best, jnp.max(jnp.abs(best - values)) * discount / (1.0 - discount), number + 1
 
     def goes_on(carry: tuple[Array, Array, Array]) -> Bool[Array, ""]:
-        return (carry[1] > tolerance) & (carry[2] < MOST)
+        return (carry[1] > tolerance) & (carry[2] < most)
 
     begin = start, jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32)
     found = backed_up(jax.lax.while_loop(goes_on, sweep, begin)[0])

@@ -118,7 +118,8 @@ class CompiledRun:
                 next_action,
                 next_action_mask=now.action_mask,
             )
-            return going_on, (transition, StepRecord(ended, ret, length, earned, choice.exploratory))
+            cut = now.truncated & ~now.terminated
+            return going_on, (transition, StepRecord(ended, ret, length, earned, choice.exploratory, cut))
 
         keys = jax.vmap(step_keys, in_axes=(None, 0))(key, jnp.arange(self.loop.rollout_steps))
         episode, (transitions, records) = jax.lax.scan(step, episode, keys)

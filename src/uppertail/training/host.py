@@ -275,7 +275,9 @@ class HostDriver(Driver):
         counts = self.loop.rollout_steps, self.loop.learner.updates
         steps, updates = (jnp.zeros((len(self.seeds), 0, count)) for count in counts)
         no = steps.astype(bool)
-        return StepRecord(no, steps, steps.astype(jnp.int32), steps, no), Metrics(updates, updates, updates, updates)
+        return StepRecord(no, steps, steps.astype(jnp.int32), steps, no, no), Metrics(
+            updates, updates, updates, updates
+        )
 
 
 def _rows(tree: PyTree, rows: int | slice) -> PyTree:

@@ -11,14 +11,14 @@ from jaxtyping import Bool, Float
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, SOLVED_WINDOW, Episodes, Success, arrays_of
-from uppertail.training.loop import StepRecord
+from uppertail.training.loop import StepRecord, looks_beyond
 from uppertail.training.programs import Programs
 from uppertail.training.settings import Settings
 
 Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
 ROOM = [field.name for field in dataclasses.fields(Episodes)]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
-SEEN = "seen"  # that with `Ledger.seen`
+SEEN, GOING_ON = "seen", "going_on"  # those with `Ledger.seen`, and with `Ledger.going_on` and `Ledger.longest_cut`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +174,8 @@ class Ledger:
         self.failed: str | None = None
         self.updates = self.outside = 0.0  # updates that count, and the sum of their shares of targets outside
         self.seen = np.zeros(2)  # the least and the most that discounted rewards of an episode came to
+        self.going_on = np.zeros(2)  # the same, had those that were cut short soon gone on as before
+        self.longest_cut = 0  # actions of the longest episode that was cut short
 
     @property
     def episodes(self) -> list[Episodes]:
@@ -212,9 +214,9 @@ class Ledger:
         `at_start` has mean and standard deviation of the return where each seed's run starts, by the greedy action.
         """
         running = ~self.finished
-        ended, returns, lengths, earned, exploratory = map(np.asarray, records)
-        seen = np.concatenate([self.seen, earned[running].ravel()])
-        self.seen = np.array([seen.min(), seen.max()])
+        ended, returns, lengths, earned, exploratory, _ = map(np.asarray, records)
+        self.seen = _extremes(self.seen, earned[running])
+        self.going_on = _extremes(self.going_on, self.seen, self._going_on(records)[running])
         counted = self._counted(ended)
         diverged = ~np.isfinite(np.asarray(metrics.loss)).all(axis=-1) & counted
         if diverged.any():
@@ -242,14 +244,30 @@ class Ledger:
             **arrays_of([history.episodes for history in self.histories]),
             TARGETS: np.array([self.updates, self.outside]),
             SEEN: self.seen,
+            GOING_ON: np.append(self.going_on, self.longest_cut),
         }
 
     def restore(self, arrays: dict[str, np.ndarray], step: int, stopped: str | None, seconds: dict[str, float]) -> None:
         self.updates, self.outside = arrays[TARGETS].tolist()
         self.seen = arrays[SEEN]
+        *going_on, longest = arrays.get(GOING_ON, np.append(self.seen, 0.0)).tolist()  # older checkpoints have none
+        self.going_on, self.longest_cut = np.array(going_on), int(longest)
         self.histories = [*map(History, Episodes.of_arrays(arrays))]
         self.step, self.stopped = step, stopped
         self.programs.add(seconds)
+
+    def _going_on(self, records: StepRecord) -> Float[np.ndarray, "seeds iterations steps"]:
+        """What each episode that was cut short soon would have earned without an end, going on as before; 0 elsewhere.
+
+        Its discounted rewards come again after so many actions, so they count 1 / (1 - discount^actions) times. Only
+        the longest ones that were cut short count: others may have ended for another reason than a time limit.
+        """
+        cut, lasted = np.asarray(records.cut), np.asarray(records.lasted(self.repeats))
+        if not cut.any() or (discount := self.settings.discount_per_step**self.repeats) >= 1:
+            return np.zeros(cut.shape)
+        self.longest_cut = max(self.longest_cut, int(lasted.max(where=cut, initial=0)))
+        soon = cut & (lasted >= self.longest_cut) & looks_beyond(discount, lasted)
+        return np.where(soon, records.earned, 0.0) / (1.0 - np.where(soon, discount**lasted, 0.0))
 
     def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
         """Which iterations each seed began before its limit; what a chunk does beyond it is no part of the run."""
@@ -289,6 +307,11 @@ class Ledger:
             step=self.step,
             chunk_steps=self.repeats * exploratory.shape[1] * exploratory.shape[2],
         )
+
+
+def _extremes(*values: Float[np.ndarray, "..."]) -> Float[np.ndarray, " two"]:
+    """The least and the most of all."""
+    return np.array([min(each.min(initial=0.0) for each in values), max(each.max(initial=0.0) for each in values)])
 
 
 def _mean(values: Any, counted: np.ndarray) -> float:

@@ -2,12 +2,12 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, Num, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.compiling import jitted
@@ -105,10 +105,16 @@ class StepRecord(NamedTuple):
     length: Int[Array, "*steps"]
     earned: Float[Array, "*steps"]  # the rewards of the episode, each discounted for every step after it
     exploratory: Bool[Array, "*steps"]  # whether another allowed action than the next one has a higher mean
+    cut: Bool[Array, "*steps"]  # whether it ended the episode before that terminated
 
     def lasted(self, repeats: int = 1) -> Int[Array | np.ndarray, "*steps"]:
         """The actions of the episode that each step ended, if an action is for so many steps; 0: it goes on."""
         return -(-self.length // repeats) * self.ended.astype(self.length.dtype)
+
+
+def looks_beyond(discount: Any, lasted: Num[Array | np.ndarray, "*steps"]) -> Bool[Array | np.ndarray, "*steps"]:
+    """Whether discount^actions is above 1/e after an episode of so many: then the discount looks beyond its end."""
+    return discount**lasted > 1.0 / math.e
 
 
 class Choice(NamedTuple):
@@ -258,8 +264,8 @@ class Loop:
             lasted: actions of the episode that each of them ended; 0: it goes on.
         """
         if self.learner.asks_cut_soon:
-            looks_beyond = -jnp.log(self.agent.discount) * lasted.astype(jnp.float32) < 1.0
-            fresh = fresh._replace(cut_soon=(lasted > 0) & ~fresh.terminated & looks_beyond)
+            beyond = looks_beyond(self.agent.discount, lasted.astype(jnp.float32))
+            fresh = fresh._replace(cut_soon=(lasted > 0) & ~fresh.terminated & beyond)
         learned, metrics = self.learner.learn(key, run.learned, fresh, run.iteration)
         episodes = run.episodes + jnp.sum(lasted > 0, dtype=jnp.int32)
         counts = self._visit_counts(run, fresh)

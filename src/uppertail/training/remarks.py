@@ -66,13 +66,18 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
 def beyond_what_was_given(run: Run) -> str | None:
     """A sentence if the range of returns that the user gave is far from what the environment paid, or was learned."""
     (low, high, _), (least, most) = run.returns, run.ledger.seen.tolist()
-    if not run.builder.known_returns or (2 * low - high <= least and max(most, run.best_mean) <= 2 * high - low):
+    looks_past = run.loop.learner.asks_cut_soon
+    lowest, highest = run.ledger.going_on.tolist() if looks_past else (least, max(most, run.best_mean))
+    if not run.builder.known_returns or (2 * low - high <= lowest and highest <= 2 * high - low):
         return None
     if most <= 2 * high - low and least >= 2 * low - high:
+        what = f"A return of {highest:.4g} was learned"
+        if looks_past:
+            what = f"Without its time limit an episode would return from {lowest:.4g} to {highest:.4g}"
         return (
-            f"A return of {run.best_mean:.4g} was learned, far beyond the given {low:.4g} to {high:.4g}, since "
-            "learning looks beyond the time limit: give the returns of an episode without a limit, with "
-            "--env.returns, leave them out, or use --env.ends_at_limit true."
+            f"{what}, far beyond the given {low:.4g} to {high:.4g}, since learning looks beyond the time limit: give "
+            "the returns of an episode without a limit, with --env.returns, leave them out, or use "
+            "--env.ends_at_limit true."
         )
     return (
         f"Returns from {least:.4g} to {most:.4g} were seen, far beyond the given {low:.4g} to {high:.4g}, in whose "

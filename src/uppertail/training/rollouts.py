@@ -119,7 +119,7 @@ class Rollouts:
         earned, self._earned = _running_sums(self._earned, reward * real, ended, np.where(real, self.discount, 1.0))
         following = np.where(ended, POLICY_CHOICE, next_action).astype(np.int32)  # at an end: the new episode's
         transitions: Columns = observation, action, reward, terminated, after, following
-        records: Columns = ended, ret, length, earned, exploratory
+        records: Columns = ended, ret, length, earned, exploratory, truncated & ~terminated & real
         self._done.append(_rows((*transitions, *records, mask), real))
         self._steps += int(real.sum())
         self._episodes += int(ended.sum())

@@ -208,14 +208,16 @@ class Run:
     def _widened(self, state: State) -> State:
         """The state with the distribution fitted to a wider range, if a return was beyond the measured one.
 
-        In a table a learned mean counts, too: it looks beyond the time limit, as the bound has to. It is asked where
-        whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
+        In a table a learned mean counts, too: it looks beyond the time limit, as the bound has to. A network learns
+        means within the range, so there episodes that were cut short soon count as if they had gone on. It is asked
+        where whole chunks end, so that a run that was stopped elsewhere goes on as if it had not been.
         """
         (low, high, known), ledger = self.returns, self.ledger
         whole = ledger.iteration % self.driver.iterations == 0
         if known or not whole or not self.loop.learner.can_refit or ledger.finished.any():
             return state
-        least, most = ledger.seen.tolist()
+        looks_past = self.loop.learner.asks_cut_soon
+        least, most = (ledger.going_on if looks_past else ledger.seen).tolist()
         if (best := self.best_mean_of(state)) > high + ROUNDED * (high - low):
             most = max(most, best)
         if low <= least and most <= high:
