@@ -1,5 +1,6 @@
 """Facts: what steps of a random policy show, against data whose structure is known."""
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -688,3 +689,47 @@ def test_a_network_learns_from_numbers_that_come_again_if_near_ones_tell_more(by
 def test_where_a_table_is_asked_for_numbers_that_come_again_are_states(asked: Any) -> None:
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance=True), 40)), **asked)
     assert found.builder.features == "hashed"
+
+
+class Stocks(Shop):
+    """The same stocks as integers, under other labels if they are given; up to `size - 1` of each."""
+
+    def __init__(self, by_chance: bool, size: int = 16, labels: np.ndarray | None = None) -> None:
+        super().__init__(by_chance)
+        self.labels = np.arange(size) if labels is None else labels
+        self.observation_space = gymnasium.spaces.MultiDiscrete([size, size], start=[0, 3])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.labels[super().reset(seed=seed)[0]] + [0, 3], {}
+
+    def step(self, action: int) -> Any:
+        stock, *rest = super().step(action)
+        return self.labels[stock] + [0, 3], *rest
+
+
+@pytest.mark.parametrize(
+    ("by_chance", "size", "labels", "settings", "encoding"),
+    [
+        (True, 16, None, {}, "scalar"),
+        (True, 100, None, {}, "scalar"),
+        (False, 16, None, {}, "one_hot"),
+        (True, 16, np.random.default_rng(0).permutation(16), {}, "one_hot"),
+        (True, 16, None, {"features": "hashed"}, "one_hot"),
+    ],
+    ids=["in order", "many values", "without chance", "out of order", "states are asked for"],
+)
+def test_integers_in_order_are_numbers_where_outcomes_are_left_to_chance(
+    by_chance: bool, size: int, labels: Any, settings: Any, encoding: str
+) -> None:
+    made = functools.partial(Stocks, by_chance, size, labels)
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(made(), 40), **settings))
+    assert found.builder.encoding == encoding
+    assert sum("near observations tell more" in note for note in found.notes) == (encoding == "scalar")
+    if encoding == "scalar":
+        assert found.builder.observations == ut.Numbers((0.0, 0.0), (size - 1.0, size - 1.0))
+
+
+@pytest.mark.parametrize("asked", [{"learner": ut.LeastSquares()}, {"policy": ut.PosteriorSampling()}])
+def test_where_a_table_is_asked_for_integers_in_order_are_states(asked: Any) -> None:
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Stocks(by_chance=True), 40)), **asked)
+    assert isinstance(found.builder.observations, ut.States)

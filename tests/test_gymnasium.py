@@ -303,6 +303,19 @@ def test_few_observations_of_several_integers_are_states(name: str) -> None:
         read.array(observation(*sizes))
 
 
+@pytest.mark.parametrize("name", FEW)
+def test_integers_in_order_are_numbers_from_0_on(name: str) -> None:
+    space, observation, sizes = FEW[name]
+    read = read_space(np, space, states=False, ordered=True)
+    assert isinstance(read.space, Numbers)
+    assert (read.space.low, read.space.high) == ((0.0,) * len(sizes), tuple(size - 1.0 for size in sizes))
+    for integers in np.ndindex(*sizes):
+        array = read.array(observation(*integers))
+        assert (array.tolist(), array.dtype) == ([*integers], np.float32)
+    with pytest.raises(ValueError, match=r"(?s)^the observation .* is not in "):
+        read.array(observation(*sizes))
+
+
 PIXELS = spaces.Box(0, 255, (12, 10, 3), np.uint8)
 
 

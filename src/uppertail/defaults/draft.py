@@ -95,6 +95,21 @@ class Draft:
         draft = self.with_value("env.encoding", "hashed")
         return None if draft.likely_learner.uses_gradients else draft
 
+    @functools.cached_property
+    def of_numbers(self) -> Self | None:
+        """The draft with a number for each of several integers; None: there are none, or a network cannot use them."""
+        builder, is_open = self.builder, self.learner is None or self.learner.uses_gradients
+        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not is_open:
+            return None
+        if builder.left_out is not None or builder.features != "auto" or self.policy.posterior is not None:
+            return None
+        parts = builder.interface.reading.parts
+        sizes = [size for part in parts for size in part.sizes]
+        if len(sizes) < 2 or max(sizes) == 2 or not all(part.sizes for part in parts):
+            return None
+        draft = self.with_value("env.encoding", "scalar")
+        return draft if draft.averages_numbers else None
+
     @property
     def learns_from_images(self) -> bool:
         """Whether a network learns from images of steps in Python, and nothing is given that needs it to be alone."""

@@ -72,7 +72,7 @@ class Facts:
     def of(self, builder: EnvironmentBuilder) -> "Facts":
         """The facts of the same environment with other settings; measured again if its steps show or last more."""
         longer = builder.repeats != self.builder.repeats
-        if not longer and _stack(builder) == _stack(self.builder):
+        if not longer and _shown(builder) == _shown(self.builder):
             return self
         if self._changed is None:
             self._changed = Facts(builder, self.observed and not longer, self.known, say=self._say)
@@ -348,6 +348,6 @@ def paid_at_the_limit(steps: Steps) -> bool:
     return bool(late.mean() ** paid <= BY_CHANCE)
 
 
-def _stack(builder: EnvironmentBuilder) -> int | str | None:
-    """What of the past is shown."""
-    return getattr(builder, "stack", None)
+def _shown(builder: EnvironmentBuilder) -> tuple[int | str | None, bool]:
+    """What of the past is shown, and whether integers are numbers."""
+    return getattr(builder, "stack", None), getattr(builder, "encoding", None) == "scalar"

@@ -74,6 +74,7 @@ NEAR = (
     "Observations come again, but outcomes are left to chance, and near observations tell more of what is paid soon "
     "than equal ones, so a network learns from their numbers (--env.features hashed: each is a state)."
 )
+STAY_NUMBERS = "so they stay numbers"  # since they do not repeat
 KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
 KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
 
@@ -102,6 +103,12 @@ def _stack(facts: Facts, draft: Draft) -> Choice | None:
 
 
 def _encoding(facts: Facts, draft: Draft) -> Choice | None:
+    if (ordered := draft.of_numbers) is not None:
+        if facts.chance().different and facts.of(ordered.builder).numbers_tell_more():
+            return Choice(
+                "scalar", "outcomes are left to chance, and near integers tell more than equal ones", True, NEAR
+            )
+        return Choice("one_hot", "near integers tell no more than equal ones", True)
     if draft.of_hashes is None:
         return None
     share = facts.repeating()
@@ -157,12 +164,13 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     is_open = draft.policy.posterior is None and (draft.learner is None or draft.learner.uses_gradients)
     if share >= REPEATED and is_open and facts.numbers_tell_more(draft.left_out):
         reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
-        return Choice("auto", reason, True, NEAR)
+        is_said = isinstance(draft.builder, GymnasiumBuilder) and draft.builder.encoding == "scalar"
+        return Choice("auto", reason, True, None if is_said else NEAR)
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
     note = FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are") if images else None
-    return Choice("auto", f"{seen}, so they stay numbers", True, note)
+    return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
 
 
 def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
@@ -315,10 +323,13 @@ RULES = (
         "env.encoding",
         _encoding,
         "if observations of a single environment of Gymnasium are images, and a table can learn by what is given: of "
-        "the distinct images of the first half, the share that comes again in the second",
+        "the distinct images of the first half, the share that comes again in the second. If they are several integers "
+        "in Python, and a network may learn: the same as `env.features`, below",
         f"`hashed`, each different image a state, from {IMAGES_REPEATED:.0%} on; else they stay images, and a network "
-        "learns. `--learner GradientDescent` keeps images (`one_hot`, the default, says nothing of images)",
-        f"{IMAGES_REPEATED:g}",
+        "learns. `--learner GradientDescent` keeps images (`one_hot`, the default, says nothing of images). `scalar`, "
+        "each integer a number, where outcomes are left to chance and near integers tell more than equal ones; else "
+        "`one_hot`: they are one state or, of many values, each is a one-hot. `--env.features hashed` keeps states",
+        f"{IMAGES_REPEATED:g}; those of `env.features`",
         "MinAtar with its original rules (Breakout 0.58 and 0.61, Freeway 0.54, others below 0.13: they stay images); "
         "random walks in pictures of rooms of 6 to 40 cells a side, with a key, slips or another start (0.72 to 1, but "
         "0.4 where each episode starts anywhere in 450 cells): "
@@ -433,17 +444,17 @@ RULES = (
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
-        "without kernel counts, where observations come again, and where actions make no difference to "
-        "be seen, or undo what they did when they are taken again; also where another action undoes each that moves "
-        "anything, so that nothing is carried on (what "
-        "no action moves, such as cars that pass by, does not count), if so "
+        f"without kernel counts, where observations come again, and "
+        "where actions make no difference to be seen, or undo what they did when they are taken again; also where "
+        "another action undoes each that moves anything, so that nothing is carried on (what no action moves, such as "
+        "cars that pass by, does not count), if so "
         f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
         "decide what an action pays, ends or changes, "
         "or where what an action pays, or ends, turns around in fewer "
         f"than {LONGEST} steps",
-        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone; "
-        f"drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn around: {pace.CLEAR:g} "
-        "standard errors",
+        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left "
+        f"where it is undone; drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn "
+        f"around: {pace.CLEAR:g} standard errors",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
         "[48](decisions/0048-what-stops-at-once.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "

@@ -122,6 +122,7 @@ def read_space(
     images: bool = True,
     states: bool = False,
     origins: Origins = (),
+    ordered: bool = False,
 ) -> Reading:
     """How the observations of a space are read.
 
@@ -132,6 +133,7 @@ def read_space(
         images: whether a bounded Box of at least 10 x 10 is an image; else it is flat.
         states: whether several integers are one state, if they have few values together; else they are one-hot.
         origins: what is subtracted from numbers of 64 bits.
+        ordered: whether integers are numbers, as near ones are alike; else they are one-hot.
 
     Raises:
         InputError: they are of no kind that a network can take.
@@ -144,7 +146,7 @@ def read_space(
     for path, part in leaves(space):
         if path not in left_out:
             place = sum(each.low.size for each in parts)
-            parts.append(_part(xp, path, part, tuple((index - place, number) for index, number in origins)))
+            parts.append(_part(xp, path, part, tuple((index - place, number) for index, number in origins), ordered))
     count = math.prod(size for part in parts for size in part.sizes)
     discrete = is_a(space, "Discrete")
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
@@ -315,10 +317,10 @@ def _distinct(numbers: np.ndarray) -> int:
     return np.unique(np.round(numbers / (NOISE * np.abs(numbers).max()))).size
 
 
-def _part(xp: Any, path: Path, space: Any, origins: Origins = ()) -> Part:
+def _part(xp: Any, path: Path, space: Any, origins: Origins = (), ordered: bool = False) -> Part:
     """How one part of an observation becomes numbers of 32 bits, in a copy: many environments reuse their arrays."""
     if is_a(space, *SIZES):
-        return _integers(xp, path, space)
+        return _integers(xp, path, space, ordered)
     if is_a(space, "Box"):
         low, high = _bounds(space).reshape(2, -1)
         is_binary = not np.issubdtype(np.dtype(space.dtype), np.floating) and (low >= 0).all() and (high <= 1).all()
@@ -338,8 +340,8 @@ def _part(xp: Any, path: Path, space: Any, origins: Origins = ()) -> Part:
     )
 
 
-def _integers(xp: Any, path: Path, space: Any) -> Part:
-    """A part of integers: each becomes a one-hot; those of a MultiBinary are 0 and 1 already."""
+def _integers(xp: Any, path: Path, space: Any, ordered: bool) -> Part:
+    """A part of integers: each becomes a one-hot, or a number from 0 on, as those of a MultiBinary are already."""
     kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
     whole = np.int64 if xp is np else np.int32
     sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(whole)
@@ -363,11 +365,13 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
         each = zip(read(seen), sizes.tolist(), strict=True)
         return xp.concatenate([xp.arange(size) == integer for integer, size in each]).astype(np.float32)
 
-    binary = kind == "MultiBinary"
-    numbers = (lambda seen: read(seen).astype(np.float32)) if binary else one_hot
-    count = int(sizes.size if binary else sizes.sum())
-    low, high = (np.broadcast_to(bound, count) for bound in (0.0, 1.0))  # of one number in memory: counts may be large
-    return Part(path, numbers, low, high, False, read, tuple(sizes.tolist()), start)
+    is_plain = kind == "MultiBinary" or (ordered and bool(sizes.max() > 1))
+    numbers = (lambda seen: read(seen).astype(np.float32)) if is_plain else one_hot
+    low, high = np.zeros(sizes.size), sizes - 1.0
+    if not is_plain:  # of one number in memory: counts may be large
+        low, high = (np.broadcast_to(bound, int(sizes.sum())) for bound in (0.0, 1.0))
+    is_continuous = is_plain and bool(sizes.max() > 2)
+    return Part(path, numbers, low, high, is_continuous, read, (*sizes.tolist(),), start)
 
 
 def _numbers(space: Any, parts: list[Part]) -> Numbers:
