@@ -729,6 +729,18 @@ def test_integers_in_order_are_numbers_where_outcomes_are_left_to_chance(
         assert found.builder.observations == ut.Numbers((0.0, 0.0), (size - 1.0, size - 1.0))
 
 
+@pytest.mark.parametrize(("digits", "steps"), [(6, 3), (1, 1)])
+def test_each_step_is_a_decision_where_numbers_have_few_values(digits: int, steps: int) -> None:
+    """CartPole with its place, speed and angles rounded to a digit: -4.8 to 4.8, and so on."""
+
+    def made() -> Any:
+        env = gymnasium.make("CartPole-v1")
+        return gymnasium.wrappers.TransformObservation(env, lambda seen: np.round(seen, digits), env.observation_space)
+
+    found = chosen(ut.FromGymnasium(made))
+    assert (found.builder.features, found.builder.repeats) == ("auto", steps)
+
+
 @pytest.mark.parametrize("asked", [{"learner": ut.LeastSquares()}, {"policy": ut.PosteriorSampling()}])
 def test_where_a_table_is_asked_for_integers_in_order_are_states(asked: Any) -> None:
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Stocks(by_chance=True), 40)), **asked)

@@ -161,6 +161,10 @@ class Facts:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(without(self.steps.observation, left_out))
 
+    def most_values(self, left_out: tuple[int, ...] = ()) -> int:
+        """How many values the number has that has most of them, without the numbers that are left out."""
+        return max(len(np.unique(number)) for number in without(self.steps.observation, left_out).T)
+
     def numbers_tell_more(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether outcomes are left to chance, and numbers tell more of what is paid soon than equal observations."""
         return self.chance(left_out).different > 0 and numbers_tell_more(self.steps, left_out)

@@ -31,6 +31,7 @@ from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
 
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
+FEW_VALUES = 64  # of a number that counts, or tells a cell
 SHOWN = 8  # numbers that a note names
 DISCOUNT = 0.995  # per step
 
@@ -219,6 +220,8 @@ def _lasting(facts: Facts, draft: Draft) -> Choice:
     """How many steps an action should last, where numbers are averaged over."""
     if facts.repeating(draft.left_out) >= REPEATED:
         return Choice(1, "observations come again, so each step leads from one to another", True)
+    if facts.most_values(draft.left_out) <= FEW_VALUES:
+        return Choice(1, f"no number has more than {FEW_VALUES} values, so each step leads from one to another", True)
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     if facts.decides_anew(draft.left_out):
@@ -444,7 +447,7 @@ RULES = (
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
-        f"without kernel counts, where observations come again, and "
+        f"without kernel counts, where observations come again, or no number has more than {FEW_VALUES} values, and "
         "where actions make no difference to be seen, or undo what they did when they are taken again; also where "
         "another action undoes each that moves anything, so that nothing is carried on (what no action moves, such as "
         "cars that pass by, does not count), if so "
@@ -452,7 +455,7 @@ RULES = (
         "decide what an action pays, ends or changes, "
         "or where what an action pays, or ends, turns around in fewer "
         f"than {LONGEST} steps",
-        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left "
+        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {FEW_VALUES} values; {UNDONE:g}, the share of a change that may be left "
         f"where it is undone; drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn "
         f"around: {pace.CLEAR:g} standard errors",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
