@@ -370,6 +370,21 @@ def test_where_speeds_are_hidden_two_observations_are_shown(name: str, shown: tu
     assert Run(ut.Gym(name), Method.of(), ut.Settings(seeds=1, steps=10)).plan.entries["env.stack"].value is None
 
 
+def test_speeds_of_an_arm_with_many_actions_are_seen_by_products() -> None:
+    """Two joints, shown by cosine and sine, and two torques of three levels: cosines change by sine times speed."""
+    random = np.random.default_rng(0)
+    actions = random.integers(9, size=2_001)
+    torques = np.stack([actions // 3 - 1, actions % 3 - 1], axis=1)
+    speeds = np.zeros((2_001, 2))
+    for step in range(2_000):
+        speeds[step + 1] = 0.9 * speeds[step] + 0.05 * torques[step]
+    angles = np.cumsum(np.vstack([random.uniform(-3, 3, (1, 2)), speeds[1:]]), axis=0)
+    places = np.hstack([np.cos(angles), np.sin(angles), np.cos(angles[:, ::-1]) + 1, np.sin(angles[:, ::-1]) + 1])
+    for seen, is_hidden in ((places, True), (np.hstack([places, speeds]), False)):
+        steps = Steps(seen[:-1], actions[:-1], np.zeros(2_000), *np.zeros((2, 2_000), bool), seen[1:])
+        assert (told_by_step_before(steps) > 0) == is_hidden
+
+
 def test_noise_and_what_is_shown_ask_for_no_second_observation() -> None:
     """A number that is drawn anew, one that follows from the last, and one action or too few steps to tell."""
     steps = pushed(0.0, 0.1)
