@@ -381,7 +381,8 @@ def test_speeds_of_an_arm_with_many_actions_are_seen_by_products() -> None:
     angles = np.cumsum(np.vstack([random.uniform(-3, 3, (1, 2)), speeds[1:]]), axis=0)
     places = np.hstack([np.cos(angles), np.sin(angles), np.cos(angles[:, ::-1]) + 1, np.sin(angles[:, ::-1]) + 1])
     for seen, is_hidden in ((places, True), (np.hstack([places, speeds]), False)):
-        steps = Steps(seen[:-1], actions[:-1], np.zeros(2_000), *np.zeros((2, 2_000), bool), seen[1:])
+        never = np.zeros(2_000, bool)
+        steps = Steps(seen[:-1], actions[:-1], np.zeros(2_000), never, never, seen[1:])
         assert (told_by_step_before(steps) > 0) == is_hidden
 
 
@@ -725,8 +726,8 @@ class Stocks(Shop):
 @pytest.mark.parametrize(
     ("by_chance", "size", "labels", "settings", "encoding"),
     [
-        (True, 16, None, {}, "scalar"),
-        (True, 100, None, {}, "scalar"),
+        (True, 16, None, {}, "numbers"),
+        (True, 100, None, {}, "numbers"),
         (False, 16, None, {}, "one_hot"),
         (True, 16, np.random.default_rng(0).permutation(16), {}, "one_hot"),
         (True, 16, None, {"features": "hashed"}, "one_hot"),
@@ -739,8 +740,8 @@ def test_integers_in_order_are_numbers_where_outcomes_are_left_to_chance(
     made = functools.partial(Stocks, by_chance, size, labels)
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(made(), 40), **settings))
     assert found.builder.encoding == encoding
-    assert sum("near observations tell more" in note for note in found.notes) == (encoding == "scalar")
-    if encoding == "scalar":
+    assert sum("near integers tell more" in note for note in found.notes) == (encoding == "numbers")
+    if encoding == "numbers":
         assert found.builder.observations == ut.Numbers((0.0, 0.0), (size - 1.0, size - 1.0))
 
 
@@ -754,6 +755,33 @@ def test_each_step_is_a_decision_where_numbers_have_few_values(digits: int, step
 
     found = chosen(ut.FromGymnasium(made))
     assert (found.builder.features, found.builder.repeats) == ("auto", steps)
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "asked", "encoding"),
+    [
+        (16, {}, {"learner": ut.GradientDescent()}, "numbers"),
+        (16, {"left_out": ()}, {}, "numbers"),
+        (16, {"stack": 2}, {}, "one_hot"),
+        (100, {}, {}, "numbers"),
+    ],
+)
+def test_a_run_reads_integers_in_order_as_numbers(
+    monkeypatch: pytest.MonkeyPatch, size: int, settings: Any, asked: Any, encoding: str
+) -> None:
+    """What a random policy saw is read anew; it does not step again."""
+    walks = list[Any]()
+    monkeypatch.setattr(
+        "uppertail.defaults.facts.random_steps", lambda *given: walks.append(random_steps(*given)) or walks[-1]
+    )
+    made = functools.partial(Stocks, True, size)
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(made(), 40), **settings)
+    run = Run(builder, Method.of(**asked), ut.Settings(seeds=1, steps=10))
+    read: Any = run.builder
+    assert (read.encoding, len(walks)) == (encoding, 1)
+    if encoding == "numbers":
+        assert isinstance(run.method.learner, ut.GradientDescent) and run.builder.repeats == 1
+        assert sum("near integers tell more" in note for note in run.notes) == 1
 
 
 @pytest.mark.parametrize("asked", [{"learner": ut.LeastSquares()}, {"policy": ut.PosteriorSampling()}])

@@ -13,6 +13,8 @@ from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
+LARGEST = 2**24  # of integers that 32 bits tell apart as numbers
+
 
 class Choice(NamedTuple):
     """What a rule chose.
@@ -101,13 +103,14 @@ class Draft:
         builder, is_open = self.builder, self.learner is None or self.learner.uses_gradients
         if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not is_open:
             return None
-        if builder.left_out is not None or builder.features != "auto" or self.policy.posterior is not None:
+        if builder.left_out or builder.features != "auto" or self.policy.posterior is not None:
             return None
         parts = builder.interface.reading.parts
         sizes = [size for part in parts for size in part.sizes]
-        if len(sizes) < 2 or max(sizes) == 2 or not all(part.sizes for part in parts):
+        is_told = len(sizes) > 1 and 2 < max(sizes) <= LARGEST and all(part.sizes for part in parts)
+        if not is_told or builder.stack not in (None, 1):
             return None
-        draft = self.with_value("env.encoding", "scalar")
+        draft = self.with_value("env.encoding", "numbers")
         return draft if draft.averages_numbers else None
 
     @property

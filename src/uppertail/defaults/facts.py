@@ -76,6 +76,8 @@ class Facts:
             return self
         if self._changed is None:
             self._changed = Facts(builder, self.observed and not longer, self.known, say=self._say)
+            if not longer and _shown(builder)[0] == _shown(self.builder)[0]:
+                vars(self._changed)["steps"] = self._steps_by_integer
         return self._changed.of(builder)
 
     @functools.cached_property
@@ -110,10 +112,13 @@ class Facts:
     @property
     def steps_by_integer(self) -> Steps:
         """The steps, with the integers that make up a state in place of its number."""
-        if not (sizes := self.sizes):
-            return self.steps
+        return self._steps_by_integer if self.sizes else self.steps
+
+    @property
+    def _steps_by_integer(self) -> Steps:
+        assert isinstance(self.builder, GymnasiumBuilder)
         seen = self.steps.observation, self.steps.next_observation
-        here, after = (np.stack(np.unravel_index(each, sizes), axis=1) for each in seen)
+        here, after = map(self.builder.interface.reading.integers, seen)
         return self.steps._replace(observation=here, next_observation=after)
 
     def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
@@ -354,4 +359,4 @@ def paid_at_the_limit(steps: Steps) -> bool:
 
 def _shown(builder: EnvironmentBuilder) -> tuple[int | str | None, bool]:
     """What of the past is shown, and whether integers are numbers."""
-    return getattr(builder, "stack", None), getattr(builder, "encoding", None) == "scalar"
+    return getattr(builder, "stack", None), getattr(builder, "encoding", None) == "numbers"

@@ -75,9 +75,13 @@ NEAR = (
     "Observations come again, but outcomes are left to chance, and near observations tell more of what is paid soon "
     "than equal ones, so a network learns from their numbers (--env.features hashed: each is a state)."
 )
+ORDERED = (
+    "Outcomes are left to chance, and near integers tell more of what is paid soon than equal ones, so each integer is "
+    "a number, and a network learns (--env.features hashed: each observation is a state)."
+)
 STAY_NUMBERS = "so they stay numbers"  # since they do not repeat
-KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
-KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
+KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} ({}--env.left_out '{}' keeps it)."
+KEPT = "The numbers {} of observations, counted from 0, are left out: they {} ({}--env.left_out '{}' keeps them)."
 
 
 def _stack(facts: Facts, draft: Draft) -> Choice | None:
@@ -106,9 +110,7 @@ def _stack(facts: Facts, draft: Draft) -> Choice | None:
 def _encoding(facts: Facts, draft: Draft) -> Choice | None:
     if (ordered := draft.of_numbers) is not None:
         if facts.chance().different and facts.of(ordered.builder).numbers_tell_more():
-            return Choice(
-                "scalar", "outcomes are left to chance, and near integers tell more than equal ones", True, NEAR
-            )
+            return Choice("numbers", "outcomes are left to chance, and near integers tell more than equal ones", True)
         return Choice("one_hot", "near integers tell no more than equal ones", True)
     if draft.of_hashes is None:
         return None
@@ -149,8 +151,10 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(None, "each number tells something of what comes next", True)
     names = draft.builder.interface.reading.names if isinstance(draft.builder, GymnasiumBuilder) else ()
     names = names if len(names) == np.shape(facts.steps.observation)[1] else ()  # those of a stack are more
+    ordered = isinstance(draft.builder, GymnasiumBuilder) and draft.builder.encoding == "numbers"
+    numbered = "--env.encoding numbers " if ordered else ""  # else places are those of one-hots
     notes = " ".join(
-        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, names), why, list(rest))
+        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, names), why, numbered, list(rest))
         for numbers, why, rest in groups
     )
     reason = ", or ".join(["they " + why.partition(";")[0] for _, why, _ in groups])
@@ -163,12 +167,15 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
     is_open = draft.policy.posterior is None and (draft.learner is None or draft.learner.uses_gradients)
-    if share >= REPEATED and is_open and facts.numbers_tell_more(draft.left_out):
+    tell_more = is_open and facts.numbers_tell_more(draft.left_out)
+    ordered = isinstance(draft.builder, GymnasiumBuilder) and draft.builder.encoding == "numbers"
+    if share >= REPEATED and tell_more:
         reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
-        is_said = isinstance(draft.builder, GymnasiumBuilder) and draft.builder.encoding == "scalar"
-        return Choice("auto", reason, True, None if is_said else NEAR)
+        return Choice("auto", reason, True, ORDERED if ordered else NEAR)
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
+    if ordered and tell_more:
+        return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, ORDERED)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
     note = FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are") if images else None
     return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
@@ -327,9 +334,10 @@ RULES = (
         _encoding,
         "if observations of a single environment of Gymnasium are images, and a table can learn by what is given: of "
         "the distinct images of the first half, the share that comes again in the second. If they are several integers "
-        "in Python, and a network may learn: the same as `env.features`, below",
+        "in Python, not stacked, and a network may learn: the same as `env.features`, below, without the share that "
+        "comes again",
         f"`hashed`, each different image a state, from {IMAGES_REPEATED:.0%} on; else they stay images, and a network "
-        "learns. `--learner GradientDescent` keeps images (`one_hot`, the default, says nothing of images). `scalar`, "
+        "learns. `--learner GradientDescent` keeps images (`one_hot`, the default, says nothing of images). `numbers`, "
         "each integer a number, where outcomes are left to chance and near integers tell more than equal ones; else "
         "`one_hot`: they are one state or, of many values, each is a one-hot. `--env.features hashed` keeps states",
         f"{IMAGES_REPEATED:g}; those of `env.features`",

@@ -18,7 +18,7 @@ from uppertail.training.settings import Settings
 Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
 ROOM = [field.name for field in dataclasses.fields(Episodes)]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
-LITTLE = 0.09  # of the value of an episode that goes on, what may come after its end without a word of it in the range
+LITTLE = 0.09  # share of the value of an episode that goes on; if less of it comes after its end, it is not counted
 SEEN, GOING_ON = "seen", "going_on"  # those with `Ledger.seen`, and with `Ledger.going_on` and `Ledger.longest_cut`
 
 

@@ -98,7 +98,7 @@ def observed_by_space(
             for observation in itertools.islice(random_walk(env), TRIED_STEPS + 1):
                 walk.append(observation)
     is_wide = bool(walk) and not is_image(space)
-    chosen, lost = chosen_origins(space, left_out, walk) if is_wide else ((), False)
+    chosen, lost = chosen_origins(space, left_out, walk, ordered) if is_wide else ((), False)
     origins = chosen if origins is None else origins
     reading = read_space(np, space, left_out, states=states, origins=origins, ordered=ordered)
     if is_wide:
