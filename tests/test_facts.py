@@ -13,11 +13,11 @@ from gymnasium import spaces
 
 import uppertail as ut
 from choosing import chosen
-from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, numbers_tell_more, repeating
+from uppertail.defaults import Facts
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
+from uppertail.defaults.repeats import Chance, chance, numbers_tell_more, repeating
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
 from uppertail.training.run import Run

@@ -7,20 +7,13 @@ import numpy as np
 
 from uppertail.defaults import left_out, pace
 from uppertail.defaults.draft import Choice, Draft
-from uppertail.defaults.facts import (
-    BY_CHANCE,
-    LEAST_CUT,
-    LEAST_MORE,
-    LEAST_PAID,
-    REPEATED,
-    SOON,
-    STANDS_STILL,
-    Facts,
-)
+from uppertail.defaults.facts import Facts
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
+from uppertail.defaults.limits import BY_CHANCE, LEAST_CUT, STANDS_STILL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
 from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
+from uppertail.defaults.repeats import LEAST_MORE, LEAST_PAID, REPEATED, SOON
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import LARGE
