@@ -757,6 +757,30 @@ def test_each_step_is_a_decision_where_numbers_have_few_values(digits: int, step
     assert (found.builder.features, found.builder.repeats) == ("auto", steps)
 
 
+class Queue(gymnasium.Env[Any, Any]):
+    """Customers who come by chance, each of whom costs, and an integer of noise."""
+
+    observation_space: Any = spaces.MultiDiscrete([12, 30])
+    action_space: Any = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.waiting = 3
+        return np.array([3, self.np_random.integers(30)]), {}
+
+    def step(self, action: int) -> Any:
+        self.waiting = min(max(self.waiting - action, 0) + int(self.np_random.random() < 0.5), 11)
+        return np.array([self.waiting, self.np_random.integers(30)]), -float(self.waiting), False, False, {}
+
+
+def test_what_is_left_out_of_integers_is_named_by_places_of_numbers() -> None:
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Queue(), 50)))
+    assert (found.builder.encoding, found.builder.left_out) == ("numbers", (1,))
+    assert any("(--env.encoding numbers --env.left_out '[]' keeps it)." in note for note in found.notes)
+    kept = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Queue(), 50), left_out=()))
+    assert (kept.builder.encoding, kept.builder.left_out) == ("numbers", ())
+
+
 @pytest.mark.parametrize(
     ("size", "settings", "asked", "encoding"),
     [

@@ -114,6 +114,11 @@ class Draft:
         return draft if draft.averages_numbers else None
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether each integer of an observation is a number."""
+        return isinstance(self.builder, GymnasiumBuilder) and self.builder.encoding == "numbers"
+
+    @property
     def learns_from_images(self) -> bool:
         """Whether a network learns from images of steps in Python, and nothing is given that needs it to be alone."""
         learner, is_open = self.likely_learner, self.network is None or not self.network.members

@@ -56,7 +56,10 @@ class Facts:
         self._changed: Facts | None = None
 
     def of(self, builder: EnvironmentBuilder) -> "Facts":
-        """The facts of the same environment with other settings; measured again if its steps show or last more."""
+        """The facts of the same environment with other settings; measured again if its steps show or last more.
+
+        Steps that showed integers are read anew where these become numbers.
+        """
         longer = builder.repeats != self.builder.repeats
         if not longer and _shown(builder) == _shown(self.builder):
             return self

@@ -144,8 +144,7 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(None, "each number tells something of what comes next", True)
     names = draft.builder.interface.reading.names if isinstance(draft.builder, GymnasiumBuilder) else ()
     names = names if len(names) == np.shape(facts.steps.observation)[1] else ()  # those of a stack are more
-    ordered = isinstance(draft.builder, GymnasiumBuilder) and draft.builder.encoding == "numbers"
-    numbered = "--env.encoding numbers " if ordered else ""  # else places are those of one-hots
+    numbered = "--env.encoding numbers " if draft.is_ordered else ""  # else places are those of one-hots
     notes = " ".join(
         (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, names), why, numbered, list(rest))
         for numbers, why, rest in groups
@@ -160,14 +159,14 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
     is_open = draft.policy.posterior is None and (draft.learner is None or draft.learner.uses_gradients)
-    tell_more = is_open and facts.numbers_tell_more(draft.left_out)
-    ordered = isinstance(draft.builder, GymnasiumBuilder) and draft.builder.encoding == "numbers"
+    is_asked = is_open and (share >= REPEATED or draft.is_ordered)
+    tell_more = is_asked and facts.numbers_tell_more(draft.left_out)
     if share >= REPEATED and tell_more:
         reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
-        return Choice("auto", reason, True, ORDERED if ordered else NEAR)
+        return Choice("auto", reason, True, ORDERED if draft.is_ordered else NEAR)
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
-    if ordered and tell_more:
+    if tell_more:
         return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, ORDERED)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
     note = FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are") if images else None
