@@ -14,7 +14,8 @@ from gymnasium import spaces
 import uppertail as ut
 from choosing import chosen
 from uppertail.cli import main
-from uppertail.defaults.facts import Chance, chance, clocks, only_at_the_limit, paid_at_the_limit, timers
+from uppertail.defaults.limits import clocks, only_at_the_limit, paid_at_the_limit, timers
+from uppertail.defaults.repeats import Chance, chance
 from uppertail.environments.gymnasium.wrapping import time_limit
 from uppertail.environments.random_policy import RandomPlay, Steps, random_steps
 from uppertail.learners.outcomes import Outcomes

@@ -164,8 +164,9 @@ def test_observations_within_a_radius_are_one_state():
     decides_as(dataclasses.replace(run, networks=full), observations, observations.reshape(-1, 4))
 
 
-def test_networks_read_dictionaries_too():
-    reading = read_space(np, FREE)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_networks_read_dictionaries_too(ordered: bool) -> None:
+    reading = read_space(np, FREE, ordered=ordered)
     assert isinstance(reading.space, ut.Numbers)
     encoding, family = Vector(reading.space.low, reading.space.high), ut.PointMass()
     network: Any = ut.PerAction(width=4).init(jax.random.key(0), encoding, 3, family.num_outputs)

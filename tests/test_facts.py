@@ -1,5 +1,6 @@
 """Facts: what steps of a random policy show, against data whose structure is known."""
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +13,11 @@ from gymnasium import spaces
 
 import uppertail as ut
 from choosing import chosen
-from uppertail.defaults import Chance, Facts
-from uppertail.defaults.facts import chance, numbers_tell_more, repeating
+from uppertail.defaults import Facts
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
+from uppertail.defaults.repeats import Chance, chance, numbers_tell_more, repeating
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -369,6 +370,22 @@ def test_where_speeds_are_hidden_two_observations_are_shown(name: str, shown: tu
     assert Run(ut.Gym(name), Method.of(), ut.Settings(seeds=1, steps=10)).plan.entries["env.stack"].value is None
 
 
+def test_speeds_of_an_arm_with_many_actions_are_seen_by_products() -> None:
+    """Two joints, shown by cosine and sine, and two torques of three levels: cosines change by sine times speed."""
+    random = np.random.default_rng(0)
+    actions = random.integers(9, size=2_001)
+    torques = np.stack([actions // 3 - 1, actions % 3 - 1], axis=1)
+    speeds = np.zeros((2_001, 2))
+    for step in range(2_000):
+        speeds[step + 1] = 0.9 * speeds[step] + 0.05 * torques[step]
+    angles = np.cumsum(np.vstack([random.uniform(-3, 3, (1, 2)), speeds[1:]]), axis=0)
+    places = np.hstack([np.cos(angles), np.sin(angles), np.cos(angles[:, ::-1]) + 1, np.sin(angles[:, ::-1]) + 1])
+    for seen, is_hidden in ((places, True), (np.hstack([places, speeds]), False)):
+        never = np.zeros(2_000, bool)
+        steps = Steps(seen[:-1], actions[:-1], np.zeros(2_000), never, never, seen[1:])
+        assert (told_by_step_before(steps) > 0) == is_hidden
+
+
 def test_noise_and_what_is_shown_ask_for_no_second_observation() -> None:
     """A number that is drawn anew, one that follows from the last, and one action or too few steps to tell."""
     steps = pushed(0.0, 0.1)
@@ -688,3 +705,110 @@ def test_a_network_learns_from_numbers_that_come_again_if_near_ones_tell_more(by
 def test_where_a_table_is_asked_for_numbers_that_come_again_are_states(asked: Any) -> None:
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance=True), 40)), **asked)
     assert found.builder.features == "hashed"
+
+
+class Stocks(Shop):
+    """The same stocks as integers, under other labels if they are given; up to `size - 1` of each."""
+
+    def __init__(self, by_chance: bool, size: int = 16, labels: np.ndarray | None = None) -> None:
+        super().__init__(by_chance)
+        self.labels = np.arange(size) if labels is None else labels
+        self.observation_space = gymnasium.spaces.MultiDiscrete([size, size], start=[0, 3])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.labels[super().reset(seed=seed)[0]] + [0, 3], {}
+
+    def step(self, action: int) -> Any:
+        stock, *rest = super().step(action)
+        return self.labels[stock] + [0, 3], *rest
+
+
+@pytest.mark.parametrize(
+    ("by_chance", "size", "labels", "settings", "encoding"),
+    [
+        (True, 16, None, {}, "numbers"),
+        (True, 100, None, {}, "numbers"),
+        (False, 16, None, {}, "one_hot"),
+        (True, 16, np.random.default_rng(0).permutation(16), {}, "one_hot"),
+        (True, 16, None, {"features": "hashed"}, "one_hot"),
+    ],
+    ids=["in order", "many values", "without chance", "out of order", "states are asked for"],
+)
+def test_integers_in_order_are_numbers_where_outcomes_are_left_to_chance(
+    by_chance: bool, size: int, labels: Any, settings: Any, encoding: str
+) -> None:
+    made = functools.partial(Stocks, by_chance, size, labels)
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(made(), 40), **settings))
+    assert found.builder.encoding == encoding
+    assert sum("near integers tell more" in note for note in found.notes) == (encoding == "numbers")
+    if encoding == "numbers":
+        assert found.builder.observations == ut.Numbers((0.0, 0.0), (size - 1.0, size - 1.0))
+
+
+@pytest.mark.parametrize(("digits", "steps"), [(6, 3), (1, 1)])
+def test_each_step_is_a_decision_where_numbers_have_few_values(digits: int, steps: int) -> None:
+    """CartPole with its place, speed and angles rounded to a digit: -4.8 to 4.8, and so on."""
+
+    def made() -> Any:
+        env = gymnasium.make("CartPole-v1")
+        return gymnasium.wrappers.TransformObservation(env, lambda seen: np.round(seen, digits), env.observation_space)
+
+    found = chosen(ut.FromGymnasium(made))
+    assert (found.builder.features, found.builder.repeats) == ("auto", steps)
+
+
+class Queue(gymnasium.Env[Any, Any]):
+    """Customers who come by chance, each of whom costs, and an integer of noise."""
+
+    observation_space: Any = spaces.MultiDiscrete([12, 30])
+    action_space: Any = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.waiting = 3
+        return np.array([3, self.np_random.integers(30)]), {}
+
+    def step(self, action: int) -> Any:
+        self.waiting = min(max(self.waiting - action, 0) + int(self.np_random.random() < 0.5), 11)
+        return np.array([self.waiting, self.np_random.integers(30)]), -float(self.waiting), False, False, {}
+
+
+def test_what_is_left_out_of_integers_is_named_by_places_of_numbers() -> None:
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Queue(), 50)))
+    assert (found.builder.encoding, found.builder.left_out) == ("numbers", (1,))
+    assert any("(--env.encoding numbers --env.left_out '[]' keeps it)." in note for note in found.notes)
+    kept = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Queue(), 50), left_out=()))
+    assert (kept.builder.encoding, kept.builder.left_out) == ("numbers", ())
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "asked", "encoding"),
+    [
+        (16, {}, {"learner": ut.GradientDescent()}, "numbers"),
+        (16, {"left_out": ()}, {}, "numbers"),
+        (16, {"stack": 2}, {}, "one_hot"),
+        (100, {}, {}, "numbers"),
+    ],
+)
+def test_a_run_reads_integers_in_order_as_numbers(
+    monkeypatch: pytest.MonkeyPatch, size: int, settings: Any, asked: Any, encoding: str
+) -> None:
+    """What a random policy saw is read anew; it does not step again."""
+    walks = list[Any]()
+    monkeypatch.setattr(
+        "uppertail.defaults.facts.random_steps", lambda *given: walks.append(random_steps(*given)) or walks[-1]
+    )
+    made = functools.partial(Stocks, True, size)
+    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(made(), 40), **settings)
+    run = Run(builder, Method.of(**asked), ut.Settings(seeds=1, steps=10))
+    read: Any = run.builder
+    assert (read.encoding, len(walks)) == (encoding, 1)
+    if encoding == "numbers":
+        assert isinstance(run.method.learner, ut.GradientDescent) and run.builder.repeats == 1
+        assert sum("near integers tell more" in note for note in run.notes) == 1
+
+
+@pytest.mark.parametrize("asked", [{"learner": ut.LeastSquares()}, {"policy": ut.PosteriorSampling()}])
+def test_where_a_table_is_asked_for_integers_in_order_are_states(asked: Any) -> None:
+    found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Stocks(by_chance=True), 40)), **asked)
+    assert isinstance(found.builder.observations, ut.States)

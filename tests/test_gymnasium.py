@@ -282,6 +282,7 @@ FEW = {
     ),
     "MultiBinary": (spaces.MultiBinary(3), lambda *bits: np.array(bits, np.int8), (2, 2, 2)),
     "Tuple": (spaces.Tuple((spaces.Discrete(3), spaces.Discrete(2, start=7))), lambda a, b: (a, b + 7), (3, 2)),
+    "of one value": (spaces.Tuple((spaces.Discrete(1), spaces.Discrete(2))), lambda a, b: (a, b), (1, 2)),
     "Dict": (
         spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Dict(c=spaces.MultiBinary(1), d=spaces.Discrete(3))}),
         lambda a, c, d: {"a": a, "b": {"c": np.array([c], np.int8), "d": d}},
@@ -299,6 +300,21 @@ def test_few_observations_of_several_integers_are_states(name: str) -> None:
     for state, integers in enumerate(np.ndindex(*sizes)):
         array = read.array(observation(*integers))
         assert (array.item(), array.shape, array.dtype) == (state, (), np.int32)
+    with pytest.raises(ValueError, match=r"(?s)^the observation .* is not in "):
+        read.array(observation(*sizes))
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_integers_in_order_are_numbers_from_0_on(name: str) -> None:
+    space, observation, sizes = FEW[name]
+    read = read_space(np, space, ordered=True)
+    assert isinstance(read.space, Numbers)
+    assert (read.space.low, read.space.high) == ((0.0,) * len(sizes), tuple(size - 1.0 for size in sizes))
+    for integers in np.ndindex(*sizes):
+        array = read.array(observation(*integers))
+        assert (array.tolist(), array.dtype) == ([*integers], np.float32)
+        for other in (read_space(np, space, states=True), read_space(np, space)):
+            assert other.integers(other.array(observation(*integers))[None]).tolist() == [[*integers]]
     with pytest.raises(ValueError, match=r"(?s)^the observation .* is not in "):
         read.array(observation(*sizes))
 

@@ -99,7 +99,9 @@ def test_an_episode_that_is_cut_short_soon_counts_as_if_it_had_gone_on() -> None
         (True, 1, 0.9, 10.0),
         (False, 1, 0.9, 1.9),
         (True, 2, 0.9, 1.9 / (1 - 0.9**2)),  # one action of two steps
-        (True, 1, 0.5, 1.9),  # the discount does not look beyond it
+        (True, 1, 0.6, 1.9 / (1 - 0.6**2)),  # 36% of the value of going on come later
+        (True, 1, 0.31, 1.9 / (1 - 0.31**2)),  # 9.6% do
+        (True, 1, 0.29, 1.9),  # 8.4%: the discount does not look beyond it
         (True, 1, 1.0, 1.9),
     ):
         ledger = Ledger(Settings(seeds=1, rollout_steps=2, discount=discount), Success(1.0), repeats=repeats)

@@ -107,10 +107,11 @@ def test_different_observations_that_become_one_are_named() -> None:
 def test_the_origin_is_what_keeps_most_values_apart(numbers: list[Any], kind: Any, origin: float) -> None:
     seen = np.array([numbers], kind).T
     space = spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Box(*limits_of(kind), (1,), kind)})
-    origins, lost = chosen_origins(space, frozenset(), [{"a": 0, "b": each} for each in seen])
-    assert origins == (((3, origin),) if origin else ()) and not lost
-    array = read_space(np, space, origins=origins).array
-    assert len({array({"a": 0, "b": each}).tobytes() for each in seen}) == len(set(numbers))
+    for ordered, place in ((False, 3), (True, 1)):  # behind a one-hot, or a number
+        origins, lost = chosen_origins(space, frozenset(), [{"a": 0, "b": each} for each in seen], ordered)
+        assert origins == (((place, origin),) if origin else ()) and not lost
+        array = read_space(np, space, origins=origins, ordered=ordered).array
+        assert len({array({"a": 0, "b": each}).tobytes() for each in seen}) == len(set(numbers))
 
 
 def test_what_no_origin_keeps_apart_is_lost() -> None:

@@ -13,6 +13,8 @@ from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.networks import NetworkBuilder
 from uppertail.policies import ExplorationPolicy
 
+LARGEST = 2**24  # of integers that 32 bits tell apart as numbers
+
 
 class Choice(NamedTuple):
     """What a rule chose.
@@ -94,6 +96,27 @@ class Draft:
             return None
         draft = self.with_value("env.encoding", "hashed")
         return None if draft.likely_learner.uses_gradients else draft
+
+    @functools.cached_property
+    def of_numbers(self) -> Self | None:
+        """The draft with a number for each of several integers; None: there are none, or a network cannot use them."""
+        builder, is_open = self.builder, self.learner is None or self.learner.uses_gradients
+        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or not is_open:
+            return None
+        if builder.left_out or builder.features != "auto" or self.policy.posterior is not None:
+            return None
+        parts = builder.interface.reading.parts
+        sizes = [size for part in parts for size in part.sizes]
+        is_told = len(sizes) > 1 and 2 < max(sizes) <= LARGEST and all(part.sizes for part in parts)
+        if not is_told or builder.stack not in (None, 1):
+            return None
+        draft = self.with_value("env.encoding", "numbers")
+        return draft if draft.averages_numbers else None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether each integer of an observation is a number."""
+        return isinstance(self.builder, GymnasiumBuilder) and self.builder.encoding == "numbers"
 
     @property
     def learns_from_images(self) -> bool:

@@ -3,15 +3,16 @@
 import functools
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Int
 
 from uppertail.defaults.left_out import idle_numbers, irrelevant_numbers, telling_together, tells_what_is_paid
+from uppertail.defaults.limits import clocks, counters, only_at_the_limit, paid_at_the_limit, timers
 from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
 from uppertail.defaults.regression import MOST_JUDGED, without
+from uppertail.defaults.repeats import REPEATED, Chance, chance, numbers_tell_more, repeating
 from uppertail.encodings import States
 from uppertail.environments import (
     WIDER,
@@ -21,28 +22,13 @@ from uppertail.environments import (
     PackageBuilder,
     Say,
     Steps,
-    discounted_returns,
     measured_range,
     random_steps,
     table_steps,
 )
 from uppertail.types import ReturnRange
 
-REPEATED = 0.4  # share of the distinct observations that must come again
-SOON = 0.8  # the discount of what is paid soon
-LEAST_PAID, LEAST_MORE = 0.1, 0.01  # shares of it that numbers have to tell, and to tell more than equal ones do
-LEAST_CUT, BY_CHANCE = 5, 1e-3  # episodes that a time limit cut short; the chance of what is taken for a rule
-EVEN = 1e-3  # share of a step by which a counter may be rounded
-STANDS_STILL = 0.1  # share of the steps in which a rounded clock may show its end before time runs out
-
 KnownRange = Callable[[float], ReturnRange | None]
-
-
-class Chance(NamedTuple):
-    """What followed where the same action was taken in the same observation again."""
-
-    repeated: int  # pairs of an observation and an action that came at least twice
-    different: int  # of them, those that led elsewhere, paid otherwise, or ended otherwise
 
 
 class Facts:
@@ -70,12 +56,17 @@ class Facts:
         self._changed: Facts | None = None
 
     def of(self, builder: EnvironmentBuilder) -> "Facts":
-        """The facts of the same environment with other settings; measured again if its steps show or last more."""
+        """The facts of the same environment with other settings; measured again if its steps show or last more.
+
+        Steps that showed integers are read anew where these become numbers.
+        """
         longer = builder.repeats != self.builder.repeats
-        if not longer and _stack(builder) == _stack(self.builder):
+        if not longer and _shown(builder) == _shown(self.builder):
             return self
         if self._changed is None:
             self._changed = Facts(builder, self.observed and not longer, self.known, say=self._say)
+            if not longer and _shown(builder)[0] == _shown(self.builder)[0]:
+                vars(self._changed)["steps"] = self._steps_by_integer
         return self._changed.of(builder)
 
     @functools.cached_property
@@ -110,10 +101,13 @@ class Facts:
     @property
     def steps_by_integer(self) -> Steps:
         """The steps, with the integers that make up a state in place of its number."""
-        if not (sizes := self.sizes):
-            return self.steps
+        return self._steps_by_integer if self.sizes else self.steps
+
+    @property
+    def _steps_by_integer(self) -> Steps:
+        assert isinstance(self.builder, GymnasiumBuilder)
         seen = self.steps.observation, self.steps.next_observation
-        here, after = (np.stack(np.unravel_index(each, sizes), axis=1) for each in seen)
+        here, after = map(self.builder.interface.reading.integers, seen)
         return self.steps._replace(observation=here, next_observation=after)
 
     def shows_the_limit(self, left_out: tuple[int, ...] = ()) -> bool:
@@ -160,6 +154,10 @@ class Facts:
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(without(self.steps.observation, left_out))
+
+    def most_values(self, left_out: tuple[int, ...] = ()) -> int:
+        """How many values the number has that has most of them, without the numbers that are left out."""
+        return max(len(np.unique(number)) for number in without(self.steps.observation, left_out).T)
 
     def numbers_tell_more(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether outcomes are left to chance, and numbers tell more of what is paid soon than equal observations."""
@@ -234,120 +232,6 @@ class Facts:
         return chance(steps, left_out)
 
 
-def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
-    """The share of the distinct observations of the first half that come again in the second.
-
-    Distinct ones, because one that begins each episode comes often, and says nothing of all others.
-    """
-    first, later = ({row.tobytes() for row in half} for half in np.array_split(observations, 2))
-    return len(first & later) / max(len(first), 1)
-
-
-def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
-    """Whether numbers tell more of what a random policy is paid soon than the same observation does.
-
-    What is paid in the next few steps is predicted in each half of the episodes from the other half: by regression on
-    the numbers, their squares and products, and by the mean that equal observations had, with one step of the mean of
-    all beside them. The numbers have to tell more by a share of the variance, and a share of it at all.
-    """
-    seen = without(steps.observation, left_out).astype(np.float64)
-    varies = np.ptp(seen, axis=0) > 0
-    numbers = (seen - seen.mean(axis=0))[:, varies] / seen.std(axis=0)[varies]
-    if not 0 < numbers.shape[1] <= MOST_JUDGED or len(steps.begins) < 2:
-        return False
-    if max(len(np.unique(number)) for number in numbers.T) <= 2:
-        return False  # of two values none is nearer
-    paid = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
-    first, second = np.triu_indices(numbers.shape[1])
-    inputs = np.hstack([np.ones((len(paid), 1)), numbers, numbers[:, first] * numbers[:, second]])
-    odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
-    _, state = np.unique(seen, axis=0, return_inverse=True)
-    left = np.zeros(3)
-    for known in (odd, ~odd):
-        mean, gram = paid[known].mean(), inputs[known].T @ inputs[known]
-        weights = np.linalg.solve(gram + np.eye(len(gram)), inputs[known].T @ (paid[known] - mean))
-        visits, sums = (np.bincount(state[known], each, state.max() + 1) for each in (None, paid[known]))
-        found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
-        left += [np.sum((paid[~known] - each) ** 2) for each in found]
-    return bool(left[2] < min(left[1] - LEAST_MORE * left[0], (1.0 - LEAST_PAID) * left[0]))
-
-
-def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
-    """How many pairs of observation and action came again, and how many of them led to different outcomes.
-
-    An outcome is the reward, whether the episode terminates and, if not, the next observation. A time limit is none of
-    the outcome, but what is paid there is.
-    """
-    here, after = (without(each, left_out) for each in (steps.observation, steps.next_observation))
-    outcomes: dict[tuple[bytes, int], list[tuple[float, bytes]]] = {}
-    for number in range(len(here)):
-        following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
-        pair = here[number].tobytes(), int(steps.action[number])
-        outcomes.setdefault(pair, []).append((float(steps.reward[number]), following))
-    again = [found for found in outcomes.values() if len(found) > 1]
-    return Chance(len(again), sum(len(set(found)) > 1 for found in again))
-
-
-def clocks(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
-    """The places of numbers that show when time runs out.
-
-    Such a number has one value after each step in which it ran out. No other step has it, but a few that go before:
-    a rounded clock stands still at the end.
-    """
-    late, over = np.asarray(steps.truncated), np.asarray(steps.terminated)
-    here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
-    if here.ndim != 2 or late.sum() < LEAST_CUT or late.all():
-        return np.zeros(0, np.int64)
-    at_end = after == after[late][0]
-    leads_on = np.vstack([at_end[1:], np.zeros((1, here.shape[1]), bool)])  # the last step of all has no next one
-    strays = at_end & ~(late | over)[:, None] & ~leads_on
-    strays[-1] = False
-    early = np.mean(at_end & ~late[:, None], axis=0)
-    found = at_end[late].all(axis=0) & ~strays.any(axis=0) & (early <= STANDS_STILL)
-    return np.setdiff1d(np.flatnonzero(found), left_out)
-
-
-def counters(steps: Steps) -> Int[np.ndarray, " numbers"]:
-    """The places of numbers that begin alike in each episode and change by the same in each action but its last."""
-    here, after = (np.asarray(each, np.float64) for each in (steps.observation, steps.next_observation))
-    change = np.delete(after - here, steps.ends, axis=0)  # an end may cut an action short
-    if here.ndim != 2 or not len(change):
-        return np.zeros(0, np.int64)
-    is_even = np.ptp(change, axis=0) <= EVEN * np.abs(change[0])
-    return np.flatnonzero(is_even & (change[0] != 0) & (np.ptp(here[steps.begins], axis=0) == 0))
-
-
-def timers(steps: Steps, left_out: tuple[int, ...] = ()) -> Int[np.ndarray, " numbers"]:
-    """The places of counters but for those that differ where time ran out, if it did."""
-    late, counting = np.asarray(steps.truncated), np.setdiff1d(counters(steps), left_out)
-    at_end = np.asarray(steps.next_observation)[late][:, counting] if len(counting) else np.zeros((0, 0))
-    return counting[(at_end == at_end[:1]).all(axis=0)]
-
-
-def only_at_the_limit(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
-    """Whether what is observed where time runs out, and comes again there, is observed nowhere else."""
-    late = np.asarray(steps.truncated)
-    seen = without(steps.observation, left_out), without(steps.next_observation, left_out)[late]
-    here, shown = ({row.tobytes() for row in each} for each in seen)
-    return int(late.sum()) >= max(LEAST_CUT, 2 * len(shown)) and here.isdisjoint(shown)
-
-
-def paid_at_the_limit(steps: Steps) -> bool:
-    """Whether steps in which time ran out were paid far beyond all others, by more than these differ.
-
-    Less of the usual reward, in an action that the limit cut short, is no payment. Rewards that come as often anywhere
-    would fall on these steps alone with a chance of at most `BY_CHANCE`.
-    """
-    late, reward = np.asarray(steps.truncated), np.asarray(steps.reward)
-    if late.all():
-        return False
-    usual = reward[~late]
-    width = np.ptp(usual)
-    low, high = min(0.0, usual.min()) - width, max(0.0, usual.max()) + width
-    paid = np.sum((reward[late] < low) | (reward[late] > high))
-    return bool(late.mean() ** paid <= BY_CHANCE)
-
-
-def _stack(builder: EnvironmentBuilder) -> int | str | None:
-    """What of the past is shown."""
-    return getattr(builder, "stack", None)
+def _shown(builder: EnvironmentBuilder) -> tuple[int | str | None, bool]:
+    """What of the past is shown, and whether integers are numbers."""
+    return getattr(builder, "stack", None), getattr(builder, "encoding", None) == "numbers"

@@ -64,10 +64,11 @@ def told_by_step_before(steps: Steps) -> float:
     if len(taken) * (width + 1) > MOST_INPUTS:
         return 0.0
     actions = (np.asarray(steps.action)[:, None] == taken).astype(np.float64)
-    inputs = numbers
+    products = np.hstack([numbers[:, [each]] * numbers[:, each:] for each in range(width)])
+    alone, shared = [numbers], [products]
     if len(taken) * width * (width + 3) // 2 <= MOST_INPUTS:
-        inputs = np.hstack([numbers, *(numbers[:, [each]] * numbers[:, each:] for each in range(width))])
-    known = np.hstack([actions, *(actions[:, [each]] * inputs for each in range(actions.shape[1]))])
+        alone, shared = [numbers, products], []  # of each action
+    known = np.hstack([actions, *shared, *(actions[:, [each]] * np.hstack(alone) for each in range(len(taken)))])
     more = np.hstack([known[goes_on], numbers[goes_on - 1], actions[goes_on - 1]])
     if not goals.shape[1] or len(more) - more.shape[1] < LEAST_FREE:
         return 0.0

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from uppertail.defaults.draft import Draft
 from uppertail.defaults.facts import Facts
-from uppertail.defaults.rules import RULES
+from uppertail.defaults.rules import RULES, STAY_NUMBERS
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
 from uppertail.environments import Actions
 from uppertail.errors import InputError
@@ -221,7 +221,8 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
         yield "near observations are one state"
     elif isinstance(space, Numbers):
         count = len(space.low)
-        repeats = f", which {'does' if count == 1 else 'do'} not repeat" if plan.is_measured("env.features") else ""
+        differ = plan.is_measured("env.features") and STAY_NUMBERS in plan.entries["env.features"].reason
+        repeats = f", which {'does' if count == 1 else 'do'} not repeat" if differ else ""
         yield f"{counted(count, 'number')}{repeats}"
     else:
         yield "images"

@@ -7,20 +7,13 @@ import numpy as np
 
 from uppertail.defaults import left_out, pace
 from uppertail.defaults.draft import Choice, Draft
-from uppertail.defaults.facts import (
-    BY_CHANCE,
-    LEAST_CUT,
-    LEAST_MORE,
-    LEAST_PAID,
-    REPEATED,
-    SOON,
-    STANDS_STILL,
-    Facts,
-)
+from uppertail.defaults.facts import Facts
 from uppertail.defaults.left_out import IDLE_EPISODES, TAIL, USUAL
+from uppertail.defaults.limits import BY_CHANCE, LEAST_CUT, STANDS_STILL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
 from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
+from uppertail.defaults.repeats import LEAST_MORE, LEAST_PAID, REPEATED, SOON
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import LARGE
@@ -31,6 +24,7 @@ from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
 
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
+FEW_VALUES = 64  # of a number that counts, or tells a cell
 SHOWN = 8  # numbers that a note names
 DISCOUNT = 0.995  # per step
 
@@ -74,8 +68,13 @@ NEAR = (
     "Observations come again, but outcomes are left to chance, and near observations tell more of what is paid soon "
     "than equal ones, so a network learns from their numbers (--env.features hashed: each is a state)."
 )
-KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} (--env.left_out '{}' keeps it)."
-KEPT = "The numbers {} of observations, counted from 0, are left out: they {} (--env.left_out '{}' keeps them)."
+ORDERED = (
+    "Outcomes are left to chance, and near integers tell more of what is paid soon than equal ones, so each integer is "
+    "a number, and a network learns (--env.features hashed: each observation is a state)."
+)
+STAY_NUMBERS = "so they stay numbers"  # since they do not repeat
+KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} ({}--env.left_out '{}' keeps it)."
+KEPT = "The numbers {} of observations, counted from 0, are left out: they {} ({}--env.left_out '{}' keeps them)."
 
 
 def _stack(facts: Facts, draft: Draft) -> Choice | None:
@@ -102,6 +101,10 @@ def _stack(facts: Facts, draft: Draft) -> Choice | None:
 
 
 def _encoding(facts: Facts, draft: Draft) -> Choice | None:
+    if (ordered := draft.of_numbers) is not None:
+        if facts.chance().different and facts.of(ordered.builder).numbers_tell_more():
+            return Choice("numbers", "outcomes are left to chance, and near integers tell more than equal ones", True)
+        return Choice("one_hot", "near integers tell no more than equal ones", True)
     if draft.of_hashes is None:
         return None
     share = facts.repeating()
@@ -141,8 +144,9 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(None, "each number tells something of what comes next", True)
     names = draft.builder.interface.reading.names if isinstance(draft.builder, GymnasiumBuilder) else ()
     names = names if len(names) == np.shape(facts.steps.observation)[1] else ()  # those of a stack are more
+    numbered = "--env.encoding numbers " if draft.is_ordered else ""  # else places are those of one-hots
     notes = " ".join(
-        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, names), why, list(rest))
+        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, names), why, numbered, list(rest))
         for numbers, why, rest in groups
     )
     reason = ", or ".join(["they " + why.partition(";")[0] for _, why, _ in groups])
@@ -155,14 +159,18 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
     is_open = draft.policy.posterior is None and (draft.learner is None or draft.learner.uses_gradients)
-    if share >= REPEATED and is_open and facts.numbers_tell_more(draft.left_out):
+    is_asked = is_open and (share >= REPEATED or draft.is_ordered)
+    tell_more = is_asked and facts.numbers_tell_more(draft.left_out)
+    if share >= REPEATED and tell_more:
         reason = f"{seen}, but outcomes are left to chance, and near ones tell more of what is paid than equal ones"
-        return Choice("auto", reason, True, NEAR)
+        return Choice("auto", reason, True, ORDERED if draft.is_ordered else NEAR)
     if share >= REPEATED:
         return Choice("hashed", f"{seen}, so each is a state", True)
+    if tell_more:
+        return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, ORDERED)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
     note = FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are") if images else None
-    return Choice("auto", f"{seen}, so they stay numbers", True, note)
+    return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
 
 
 def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
@@ -211,6 +219,8 @@ def _lasting(facts: Facts, draft: Draft) -> Choice:
     """How many steps an action should last, where numbers are averaged over."""
     if facts.repeating(draft.left_out) >= REPEATED:
         return Choice(1, "observations come again, so each step leads from one to another", True)
+    if facts.most_values(draft.left_out) <= FEW_VALUES:
+        return Choice(1, f"no number has more than {FEW_VALUES} values, so each step leads from one to another", True)
     if facts.has_switch(draft.left_out):
         return Choice(1, "an action undoes what it did when it is taken again, as a switch does", True)
     if facts.decides_anew(draft.left_out):
@@ -315,10 +325,14 @@ RULES = (
         "env.encoding",
         _encoding,
         "if observations of a single environment of Gymnasium are images, and a table can learn by what is given: of "
-        "the distinct images of the first half, the share that comes again in the second",
+        "the distinct images of the first half, the share that comes again in the second. If they are several integers "
+        "in Python, not stacked, and a network may learn: the same as `env.features`, below, without the share that "
+        "comes again",
         f"`hashed`, each different image a state, from {IMAGES_REPEATED:.0%} on; else they stay images, and a network "
-        "learns. `--learner GradientDescent` keeps images (`one_hot`, the default, says nothing of images)",
-        f"{IMAGES_REPEATED:g}",
+        "learns. `--learner GradientDescent` keeps images (`one_hot`, the default, says nothing of images). `numbers`, "
+        "each integer a number, where outcomes are left to chance and near integers tell more than equal ones; else "
+        "`one_hot`: they are one state or, of many values, each is a one-hot. `--env.features hashed` keeps states",
+        f"{IMAGES_REPEATED:g}; those of `env.features`",
         "MinAtar with its original rules (Breakout 0.58 and 0.61, Freeway 0.54, others below 0.13: they stay images); "
         "random walks in pictures of rooms of 6 to 40 cells a side, with a key, slips or another start (0.72 to 1, but "
         "0.4 where each episode starts anywhere in 450 cells): "
@@ -433,17 +447,17 @@ RULES = (
         "whitened, and a regression for each action tells how effects of actions differ, and what follows from it "
         "within an episode; the last step of an episode does not count",
         f"as many steps as change it by {MOVED:g} standard deviations, at most {LONGEST}; 1 for states and images, "
-        "without kernel counts, where observations come again, and where actions make no difference to "
-        "be seen, or undo what they did when they are taken again; also where another action undoes each that moves "
-        "anything, so that nothing is carried on (what "
-        "no action moves, such as cars that pass by, does not count), if so "
+        f"without kernel counts, where observations come again, or no number has more than {FEW_VALUES} values, and "
+        "where actions make no difference to be seen, or undo what they did when they are taken again; also where "
+        "another action undoes each that moves anything, so that nothing is carried on (what no action moves, such as "
+        "cars that pass by, does not count), if so "
         f"many steps would change it by more than {STOPPED:g}; and where numbers that are drawn anew in each step "
         "decide what an action pays, ends or changes, "
         "or where what an action pays, or ends, turns around in fewer "
         f"than {LONGEST} steps",
-        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {UNDONE:g}, the share of a change that may be left where it is undone; "
-        f"drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn around: {pace.CLEAR:g} "
-        "standard errors",
+        f"{MOVED:g}; {STOPPED:g}; {LONGEST}; {FEW_VALUES} values; {UNDONE:g}, the share of a change that may be left "
+        f"where it is undone; drawn anew: the step before tells {STAYS:g} of the variance at most; decide, or turn "
+        f"around: {pace.CLEAR:g} standard errors",
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
         "[48](decisions/0048-what-stops-at-once.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "

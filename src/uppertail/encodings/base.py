@@ -27,8 +27,8 @@ class VectorSettings:
         features: how numbers enter the network: random (features that only nearby observations share), scaled (as they
             are; add --bias true), hashed (each different vector is a state of its own), one_hot (each whole number is
             the name of something, such as a kind of tile) or auto (random where there is a Box; integers that have at
-            most 4,096 values together are one state; hashed where many of the distinct ones of a random policy come
-            again).
+            most 4,096 values together are one state, or numbers, as encoding says; hashed where many of the distinct
+            ones of a random policy come again).
         num_features: how many random features, or states where there is a radius.
         length_scale: of random features: distance between observations, as root mean square over the numbers in
             [-1, 1], beyond which they share little.
@@ -41,8 +41,8 @@ class VectorSettings:
         left_out: places, from 0, of numbers that count for nothing; null: none, or where near vectors are told from far
             ones those that told nothing of what came next in steps of a random policy.
         action_repeat: for how many steps of the environment each action is taken, unless the episode ends before; their
-            rewards add up. null: 1, or for numbers that do not repeat as many, at most 4, as change what
-            actions control by about a standard deviation.
+            rewards add up. null: 1, or for numbers that do not repeat, and have more than 64 values, as many, at most
+            4, as change what actions control by about a standard deviation.
     """
 
     scaling: Scaling = "auto"

@@ -53,11 +53,22 @@ class Reading(NamedTuple):
         """What each number of the array is called by the keys of a Dict; an empty text: by none."""
         return tuple(name for part in self.parts for name in part.names)
 
+    def integers(self, arrays: Any) -> Float[np.ndarray, "count integers"]:
+        """Observations that consist of integers alone, with each of them as a number from 0 on."""
+        sizes = [size for part in self.parts for size in part.sizes]
+        if isinstance(self.space, States):
+            return np.stack(np.unravel_index(np.asarray(arrays), sizes), axis=1).astype(np.float32)
+        widths = [width for part in self.parts for width in (part.sizes if part.is_one_hot else (1,) * len(part.sizes))]
+        pieces = np.split(np.asarray(arrays), np.cumsum(widths)[:-1], axis=1)
+        of_each = zip(pieces, (part.is_one_hot for part in self.parts for _ in part.sizes), strict=True)
+        return np.stack([np.argmax(each, axis=1) if one else each[:, 0] for each, one in of_each], 1).astype(np.float32)
+
 
 class Part(NamedTuple):
     """A part of an observation: where it is, and how it is read, as numbers between bounds.
 
-    One of integers also says how they are read, counted from 0, and how many values each has.
+    One of integers also says how they are read, counted from 0, how many values each has, and whether its numbers are
+    one-hots of them.
     """
 
     path: Path
@@ -67,6 +78,7 @@ class Part(NamedTuple):
     is_continuous: bool = False
     integers: Callable[[Any], Any] | None = None
     sizes: tuple[int, ...] = ()
+    is_one_hot: bool = False
     start: Int[np.ndarray, " integers"] | None = None  # the lowest of each integer
     origin: Float[np.ndarray, " numbers"] | None = None  # what is subtracted from its numbers; None: nothing
 
@@ -122,6 +134,7 @@ def read_space(
     images: bool = True,
     states: bool = False,
     origins: Origins = (),
+    ordered: bool = False,
 ) -> Reading:
     """How the observations of a space are read.
 
@@ -132,6 +145,7 @@ def read_space(
         images: whether a bounded Box of at least 10 x 10 is an image; else it is flat.
         states: whether several integers are one state, if they have few values together; else they are one-hot.
         origins: what is subtracted from numbers of 64 bits.
+        ordered: whether integers are numbers, as near ones are alike; else they are one-hot.
 
     Raises:
         InputError: they are of no kind that a network can take.
@@ -144,9 +158,9 @@ def read_space(
     for path, part in leaves(space):
         if path not in left_out:
             place = sum(each.low.size for each in parts)
-            parts.append(_part(xp, path, part, tuple((index - place, number) for index, number in origins)))
+            parts.append(_part(xp, path, part, tuple((index - place, number) for index, number in origins), ordered))
     count = math.prod(size for part in parts for size in part.sizes)
-    discrete = is_a(space, "Discrete")
+    discrete = is_a(space, "Discrete") and not ordered
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
         first = int(getattr(space, "start", 0)) if discrete else 0
         return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first, parts=(*parts,))
@@ -236,7 +250,9 @@ def _whole(origin: Float[np.ndarray, " numbers"]) -> Int[np.ndarray, " numbers"]
     return np.array([int(each) % 2**64 for each in origin.tolist()], np.uint64).astype(np.int64)
 
 
-def chosen_origins(space: Any, left_out: frozenset[Path], walk: Sequence[Any]) -> tuple[Origins, bool]:
+def chosen_origins(
+    space: Any, left_out: frozenset[Path], walk: Sequence[Any], ordered: bool = False
+) -> tuple[Origins, bool]:
     """What to subtract from the numbers of 64 bits of these observations; whether 32 bits lose some of them anyway.
 
     Large ones become differences from the first observation, unless more of them stay apart by themselves, or as
@@ -253,7 +269,7 @@ def chosen_origins(space: Any, left_out: frozenset[Path], walk: Sequence[Any]) -
                 origin, kept = _origin(numbers)
                 found += [(place + index, origin)] if origin else []
                 lost |= kept < _distinct(numbers)
-        place += _part(np, path, part).low.size
+        place += _part(np, path, part, ordered=ordered).low.size
     return tuple(found), lost
 
 
@@ -315,10 +331,10 @@ def _distinct(numbers: np.ndarray) -> int:
     return np.unique(np.round(numbers / (NOISE * np.abs(numbers).max()))).size
 
 
-def _part(xp: Any, path: Path, space: Any, origins: Origins = ()) -> Part:
+def _part(xp: Any, path: Path, space: Any, origins: Origins = (), ordered: bool = False) -> Part:
     """How one part of an observation becomes numbers of 32 bits, in a copy: many environments reuse their arrays."""
     if is_a(space, *SIZES):
-        return _integers(xp, path, space)
+        return _integers(xp, path, space, ordered)
     if is_a(space, "Box"):
         low, high = _bounds(space).reshape(2, -1)
         is_binary = not np.issubdtype(np.dtype(space.dtype), np.floating) and (low >= 0).all() and (high <= 1).all()
@@ -338,8 +354,8 @@ def _part(xp: Any, path: Path, space: Any, origins: Origins = ()) -> Part:
     )
 
 
-def _integers(xp: Any, path: Path, space: Any) -> Part:
-    """A part of integers: each becomes a one-hot; those of a MultiBinary are 0 and 1 already."""
+def _integers(xp: Any, path: Path, space: Any, ordered: bool) -> Part:
+    """A part of integers: each becomes a one-hot, or a number from 0 on, as those of a MultiBinary are already."""
     kind = next(each.__name__ for each in type(space).__mro__ if each.__name__ in SIZES)
     whole = np.int64 if xp is np else np.int32
     sizes, start = np.array(SIZES[kind](space)), np.ravel(getattr(space, "start", 0)).astype(whole)
@@ -363,11 +379,12 @@ def _integers(xp: Any, path: Path, space: Any) -> Part:
         each = zip(read(seen), sizes.tolist(), strict=True)
         return xp.concatenate([xp.arange(size) == integer for integer, size in each]).astype(np.float32)
 
-    binary = kind == "MultiBinary"
-    numbers = (lambda seen: read(seen).astype(np.float32)) if binary else one_hot
-    count = int(sizes.size if binary else sizes.sum())
-    low, high = (np.broadcast_to(bound, count) for bound in (0.0, 1.0))  # of one number in memory: counts may be large
-    return Part(path, numbers, low, high, False, read, tuple(sizes.tolist()), start)
+    integers = read, (*sizes.tolist(),)
+    if kind == "MultiBinary" or ordered:
+        numbers = lambda seen: read(seen).astype(np.float32)  # noqa: E731
+        return Part(path, numbers, np.zeros(sizes.size), sizes - 1.0, bool((sizes > 2).any()), *integers, False, start)
+    low, high = (np.broadcast_to(bound, int(sizes.sum())) for bound in (0.0, 1.0))  # one number in memory: may be many
+    return Part(path, one_hot, low, high, False, *integers, True, start)
 
 
 def _numbers(space: Any, parts: list[Part]) -> Numbers:

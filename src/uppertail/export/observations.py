@@ -61,14 +61,14 @@ def _state(parts: tuple[Part, ...], given: list[Any]) -> Any:
 
 
 def _numbers(part: Part, given: Any) -> Any:
-    """A part as numbers [n, numbers]: each integer as a one-hot, those of a MultiBinary as they are."""
+    """A part as numbers [n, numbers]: each integer as a one-hot or as it is, counted from 0."""
     if part.numbers is one_hot_text:
         raise InputError(f"A text is a part of the observations of this run, which a file cannot hash: {LOADED}.")
     program, sizes = given.program, np.array(part.sizes, int)
     if not sizes.size:
         return program.add("float32", given)
     integers = given - part.start
-    if part.low.size < sizes.sum():
+    if not part.is_one_hot:
         return program.add("float32", integers)
     each = np.repeat(np.arange(sizes.size), sizes)
     values = np.concatenate([*map(np.arange, sizes)])

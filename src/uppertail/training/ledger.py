@@ -11,13 +11,14 @@ from jaxtyping import Bool, Float
 from uppertail.errors import InputError
 from uppertail.learners import Metrics
 from uppertail.records import FINAL_WINDOW, SOLVED_WINDOW, Episodes, Success, arrays_of
-from uppertail.training.loop import StepRecord, looks_beyond
+from uppertail.training.loop import StepRecord
 from uppertail.training.programs import Programs
 from uppertail.training.settings import Settings
 
 Moments = tuple[Float[np.ndarray, " seeds"], Float[np.ndarray, " seeds"]]
 ROOM = [field.name for field in dataclasses.fields(Episodes)]
 TARGETS = "targets"  # the array of a checkpoint with `Ledger.updates` and `Ledger.outside`
+LITTLE = 0.09  # share of the value of an episode that goes on; if less of it comes after its end, it is not counted
 SEEN, GOING_ON = "seen", "going_on"  # those with `Ledger.seen`, and with `Ledger.going_on` and `Ledger.longest_cut`
 
 
@@ -266,8 +267,9 @@ class Ledger:
         if not cut.any() or (discount := self.settings.discount_per_step**self.repeats) >= 1:
             return np.zeros(cut.shape)
         self.longest_cut = max(self.longest_cut, int(lasted.max(where=cut, initial=0)))
-        soon = cut & (lasted >= self.longest_cut) & looks_beyond(discount, lasted)
-        return np.where(soon, records.earned, 0.0) / (1.0 - np.where(soon, discount**lasted, 0.0))
+        beyond = discount**lasted  # of the value of an episode that goes on, the share that comes after its end
+        soon = cut & (lasted >= self.longest_cut) & (beyond > LITTLE)
+        return np.where(soon, records.earned, 0.0) / (1.0 - np.where(soon, beyond, 0.0))
 
     def _counted(self, ended: Bool[np.ndarray, "seeds iterations steps"]) -> Bool[np.ndarray, "seeds iterations"]:
         """Which iterations each seed began before its limit; what a chunk does beyond it is no part of the run."""

@@ -2,12 +2,12 @@
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, Num, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.compiling import jitted
@@ -20,6 +20,7 @@ from uppertail.policies.base import ADVANCE
 from uppertail.schema import traced
 from uppertail.types import PyTree, Transition
 
+LOOKS_BEYOND = 1.0 / math.e  # discount^actions: above it, what is hoped for after the end of an episode is dropped
 TIED = 1e-3  # means that differ by less, in units of the family, are the same up to what sweeps leave
 
 
@@ -110,11 +111,6 @@ class StepRecord(NamedTuple):
     def lasted(self, repeats: int = 1) -> Int[Array | np.ndarray, "*steps"]:
         """The actions of the episode that each step ended, if an action is for so many steps; 0: it goes on."""
         return -(-self.length // repeats) * self.ended.astype(self.length.dtype)
-
-
-def looks_beyond(discount: Any, lasted: Num[Array | np.ndarray, "*steps"]) -> Bool[Array | np.ndarray, "*steps"]:
-    """Whether discount^actions is above 1/e after an episode of so many: then the discount looks beyond its end."""
-    return discount**lasted > 1.0 / math.e
 
 
 class Choice(NamedTuple):
@@ -264,8 +260,8 @@ class Loop:
             lasted: actions of the episode that each of them ended; 0: it goes on.
         """
         if self.learner.asks_cut_soon:
-            beyond = looks_beyond(self.agent.discount, lasted.astype(jnp.float32))
-            fresh = fresh._replace(cut_soon=(lasted > 0) & ~fresh.terminated & beyond)
+            beyond = self.agent.discount ** lasted.astype(jnp.float32)  # the share of values that comes later
+            fresh = fresh._replace(cut_soon=(lasted > 0) & ~fresh.terminated & (beyond > LOOKS_BEYOND))
         learned, metrics = self.learner.learn(key, run.learned, fresh, run.iteration)
         episodes = run.episodes + jnp.sum(lasted > 0, dtype=jnp.int32)
         counts = self._visit_counts(run, fresh)

@@ -114,8 +114,9 @@ class Run:
         parts = method.distribution, method.policy, method.learner, asked, method.network, method.evidence
         draft = Draft(builder, self.driver.observations, *parts, settings.discount)
         by_table = draft.encoding.is_one_hot and not draft.likely_learner.uses_gradients
-        hashed = None if before is not None and "env.encoding" in before else draft.of_hashes
-        observed = draft.vectors is not None or by_table or hashed is not None
+        is_read = before is not None and "env.encoding" in before
+        hashed, numbers = (None, None) if is_read else (draft.of_hashes, draft.of_numbers)
+        observed = draft.vectors is not None or by_table or hashed is not None or numbers is not None
         seen = builder if hashed is None else hashed.builder  # steps keep hashes of images, not images
         facts = Facts(seen, observed, self._known_returns, self.driver.table, say)
         draft, self._chosen, self.notes = decide(facts, draft, before)

@@ -64,8 +64,9 @@ class GymnasiumBuilder(PackageBuilder):
 
     Args:
         compile: auto (an environment that exposes its transition table is compiled) or never.
-        encoding: how a state enters the network, where observations are Discrete; hashed: the whole observation
-            as a one-hot, for observations that repeat exactly; by default for images that do.
+        encoding: how a state enters the network, where observations are Discrete; numbers: each integer of an
+            observation is a number, by default where outcomes are left to chance and near integers are alike; hashed:
+            the whole observation as a one-hot, for observations that repeat exactly; by default for images that do.
         background: with hashed, pixels of an image that do not count, for example '[[0, 0, 0], [2, 5, 0]]': images that
             show the same otherwise are one state; null: every pixel counts.
         vectorization: with --num_envs, whether environments are stepped in this process (sync) or each in its own.
@@ -91,7 +92,7 @@ class GymnasiumBuilder(PackageBuilder):
     """
 
     compile: Literal["auto", "never"] = "auto"
-    encoding: Literal["one_hot", "scalar", "thermometer", "hashed"] = "one_hot"
+    encoding: Literal["one_hot", "scalar", "thermometer", "numbers", "hashed"] = "one_hot"
     background: list[list[float]] | None = None
     vectorization: Literal["sync", "async"] = "sync"
     wrappers: list[str | dict[str, Any] | type[Any]] | None = None
@@ -234,7 +235,8 @@ class GymnasiumBuilder(PackageBuilder):
         """How observations of a space are read."""
         if self.encoding != "hashed":
             states = self.encoding == "one_hot" and not self._as_numbers
-            return observed_by_space(self.label, env, space, states, self.origins, self.constant_texts)
+            given = self.origins, self.constant_texts, self.encoding == "numbers"
+            return observed_by_space(self.label, env, space, states, *given)
         if given := "origins" if self.origins else "constant_texts" if self.constant_texts else "":
             raise InputError(f"{given} is given, but hashed observations are taken whole: leave one of the two out.")
         read = (
@@ -300,7 +302,7 @@ class GymnasiumBuilder(PackageBuilder):
 
     @property
     def preferences(self) -> Preferences:
-        states = "one_hot" if self.encoding == "hashed" else self.encoding
+        states = "one_hot" if self.encoding in ("hashed", "numbers") else self.encoding
         return dataclasses.replace(super().preferences, states=states)
 
     @property

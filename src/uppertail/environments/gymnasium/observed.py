@@ -73,6 +73,7 @@ def observed_by_space(
     states: bool,
     origins: Origins | None,
     constant_texts: Collection[str] | None,
+    ordered: bool = False,
 ) -> Observed:
     """Observations that are read by their space; InputError if an environment fails, or settings do not fit.
 
@@ -83,6 +84,7 @@ def observed_by_space(
         states: whether several integers become one state, if they have few values together.
         origins: what is subtracted from numbers; None: what random episodes ask for.
         constant_texts: the names of texts that are left out; None: those that stay the same in random episodes.
+        ordered: whether integers are numbers, as near ones are alike.
     """
     alone, texts, walk = not isinstance(env, VectorEnv), dict[Path, set[str]](), list[Any]()
     if alone:
@@ -96,8 +98,9 @@ def observed_by_space(
             for observation in itertools.islice(random_walk(env), TRIED_STEPS + 1):
                 walk.append(observation)
     is_wide = bool(walk) and not is_image(space)
-    chosen, lost = chosen_origins(space, left_out, walk) if is_wide else ((), False)
-    reading = read_space(np, space, left_out, states=states, origins=chosen if origins is None else origins)
+    chosen, lost = chosen_origins(space, left_out, walk, ordered) if is_wide else ((), False)
+    origins = chosen if origins is None else origins
+    reading = read_space(np, space, left_out, states=states, origins=origins, ordered=ordered)
     if is_wide:
         reading = reading._replace(array=Watched(reading.array, space))
     count = len(reading.space.low) if isinstance(reading.space, Numbers) else 0

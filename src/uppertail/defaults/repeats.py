@@ -1,0 +1,74 @@
+"""Which observations come again, what follows where they do, and whether near ones tell more of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Shaped
+
+from uppertail.defaults.regression import MOST_JUDGED, without
+from uppertail.environments import Steps, discounted_returns
+
+REPEATED = 0.4  # share of the distinct observations that must come again
+SOON = 0.8  # the discount of what is paid soon
+LEAST_PAID, LEAST_MORE = 0.1, 0.01  # shares of it that numbers have to tell, and to tell more than equal ones do
+
+
+class Chance(NamedTuple):
+    """What followed where the same action was taken in the same observation again."""
+
+    repeated: int  # pairs of an observation and an action that came at least twice
+    different: int  # of them, those that led elsewhere, paid otherwise, or ended otherwise
+
+
+def repeating(observations: Shaped[np.ndarray, "steps *numbers"]) -> float:
+    """The share of the distinct observations of the first half that come again in the second.
+
+    Distinct ones, because one that begins each episode comes often, and says nothing of all others.
+    """
+    first, later = ({row.tobytes() for row in half} for half in np.array_split(observations, 2))
+    return len(first & later) / max(len(first), 1)
+
+
+def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether numbers tell more of what a random policy is paid soon than the same observation does.
+
+    What is paid in the next few steps is predicted in each half of the episodes from the other half: by regression on
+    the numbers, their squares and products, and by the mean that equal observations had, with one step of the mean of
+    all beside them. The numbers have to tell more by a share of the variance, and a share of it at all.
+    """
+    seen = without(steps.observation, left_out).astype(np.float64)
+    varies = np.ptp(seen, axis=0) > 0
+    numbers = (seen - seen.mean(axis=0))[:, varies] / seen.std(axis=0)[varies]
+    if not 0 < numbers.shape[1] <= MOST_JUDGED or len(steps.begins) < 2:
+        return False
+    if max(len(np.unique(number)) for number in numbers.T) <= 2:
+        return False  # of two values none is nearer
+    paid = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
+    first, second = np.triu_indices(numbers.shape[1])
+    inputs = np.hstack([np.ones((len(paid), 1)), numbers, numbers[:, first] * numbers[:, second]])
+    odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
+    _, state = np.unique(seen, axis=0, return_inverse=True)
+    left = np.zeros(3)
+    for known in (odd, ~odd):
+        mean, gram = paid[known].mean(), inputs[known].T @ inputs[known]
+        weights = np.linalg.solve(gram + np.eye(len(gram)), inputs[known].T @ (paid[known] - mean))
+        visits, sums = (np.bincount(state[known], each, state.max() + 1) for each in (None, paid[known]))
+        found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
+        left += [np.sum((paid[~known] - each) ** 2) for each in found]
+    return bool(left[2] < min(left[1] - LEAST_MORE * left[0], (1.0 - LEAST_PAID) * left[0]))
+
+
+def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
+    """How many pairs of observation and action came again, and how many of them led to different outcomes.
+
+    An outcome is the reward, whether the episode terminates and, if not, the next observation. A time limit is none of
+    the outcome, but what is paid there is.
+    """
+    here, after = (without(each, left_out) for each in (steps.observation, steps.next_observation))
+    outcomes: dict[tuple[bytes, int], list[tuple[float, bytes]]] = {}
+    for number in range(len(here)):
+        following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
+        pair = here[number].tobytes(), int(steps.action[number])
+        outcomes.setdefault(pair, []).append((float(steps.reward[number]), following))
+    again = [found for found in outcomes.values() if len(found) > 1]
+    return Chance(len(again), sum(len(set(found)) > 1 for found in again))
