@@ -65,10 +65,10 @@ def told_by_step_before(steps: Steps) -> float:
         return 0.0
     actions = (np.asarray(steps.action)[:, None] == taken).astype(np.float64)
     products = np.hstack([numbers[:, [each]] * numbers[:, each:] for each in range(width)])
-    alone, shared = [numbers], [products]
+    of_all, of_each = [products], numbers
     if len(taken) * width * (width + 3) // 2 <= MOST_INPUTS:
-        alone, shared = [numbers, products], []  # of each action
-    known = np.hstack([actions, *shared, *(actions[:, [each]] * np.hstack(alone) for each in range(len(taken)))])
+        of_all, of_each = [], np.hstack([numbers, products])
+    known = np.hstack([actions, *of_all, *(actions[:, [each]] * of_each for each in range(len(taken)))])
     more = np.hstack([known[goes_on], numbers[goes_on - 1], actions[goes_on - 1]])
     if not goals.shape[1] or len(more) - more.shape[1] < LEAST_FREE:
         return 0.0

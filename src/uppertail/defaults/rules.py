@@ -336,7 +336,8 @@ RULES = (
         "MinAtar with its original rules (Breakout 0.58 and 0.61, Freeway 0.54, others below 0.13: they stay images); "
         "random walks in pictures of rooms of 6 to 40 cells a side, with a key, slips or another start (0.72 to 1, but "
         "0.4 where each episode starts anywhere in 450 cells): "
-        "[decision 41](decisions/0041-images-that-repeat-are-states.md)",
+        "[decision 41](decisions/0041-images-that-repeat-are-states.md); integers in order: a queue and stocks of "
+        "three goods, [decision 56](decisions/0056-integers-in-order.md)",
         "Gymnasium's own pictures: FrozenLake, CliffWalking (1); CartPole (0.28), MountainCar (0.57), Acrobot (0), "
         "Blackjack (0.62)",
     ),
@@ -461,7 +462,8 @@ RULES = (
         "decisions [27](decisions/0027-actions-that-last.md), [32](decisions/0032-a-network-for-vectors.md), "
         "[48](decisions/0048-what-stops-at-once.md); "
         "CartPole 3, MountainCar 4, Acrobot 2, LunarLander 2, "
-        "Pendulum by five torques 4",
+        f"Pendulum by five torques 4; {FEW_VALUES} values: stocks of three goods, "
+        "[decision 56](decisions/0056-integers-in-order.md)",
         "these four and MountainCarContinuous (4) with six constants of an episode, two fresh and two slow noises, a "
         "clock, rotated, 1,000 times as large, and with all of it: the same number each time; a tenth: eight tasks of "
         "control, where the step before tells 0.17 or more of each number",
