@@ -94,6 +94,14 @@ def test_what_python_does_not_understand_gets_a_sentence(environment: Any, argum
     assert words in str(caught.value)
 
 
+def test_a_name_of_gymnasium_without_a_version_is_the_newest() -> None:
+    newest = max((each for each in gymnasium.registry if each.startswith("Taxi-v")), key=lambda each: int(each[6:]))
+    assert parse_request(["--env", "Taxi"]).built.env == builder_of("Taxi") == ut.Gym(newest)
+    assert parse_request(["--env", "FrozenLake"]).built.env == builder_of("FrozenLake") == ut.FrozenLake()
+    with pytest.raises(ut.InputError, match=r"^Unknown env 'cartpole': use .* Did you mean CartPole\?$"):
+        parse_request(["--env", "cartpole"])
+
+
 def test_a_class_of_gymnasium_makes_an_environment() -> None:
     class Mine(gymnasium.Env[Any, Any]):
         observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)

@@ -259,7 +259,8 @@ def class_named(part: str, name: Any) -> type:
     shown = printable(name[:200])
     require_kept(part, name)
     if name not in known.kinds and "." not in name:
-        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
+        names = {*known.kinds, *(_newest_ids() if part == "env" else ())}
+        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, names, 1)}")
     why = ""
     try:
         kind = pydoc.locate(f"{known.kinds[name]}.{name}" if name in known.kinds else name)
@@ -280,6 +281,19 @@ def class_named(part: str, name: Any) -> type:
 def is_id(name: Any) -> bool:
     """Whether it looks like the id of an environment of Gymnasium, which may name a module before a colon."""
     return isinstance(name, str) and bool(ID.fullmatch(name))
+
+
+def newest(name: Any) -> Any:
+    """A name as it is, or the id of the newest version, where Gymnasium has it with one and no builder here has it."""
+    is_open = isinstance(name, str) and name not in PARTS["env"].kinds and "." not in name and not is_id(name)
+    return _newest_ids().get(name, name) if is_open else name
+
+
+def _newest_ids() -> dict[str, str]:
+    """The newest id of each environment that is registered in Gymnasium, by its name without a version."""
+    specs = importlib.import_module("gymnasium").registry.values()
+    versions = sorted((each.version, each.id) for each in specs if each.version is not None)
+    return {name.removesuffix(f"-v{version}"): name for version, name in versions}
 
 
 def require_kept(part: str, name: Any) -> None:
