@@ -11,7 +11,7 @@ import uppertail as ut
 from uppertail.cli.commands import COMMANDS, options_of
 from uppertail.cli.train import parse_request
 from uppertail.environments.gymnasium.from_gymnasium import builder_of
-from uppertail.parts import ELSEWHERE, PARTS
+from uppertail.parts import ABSENT, ELSEWHERE, KIND_OF, PARTS
 from uppertail.schema import require_type
 from uppertail.training.settings import USUAL_EPISODES
 
@@ -61,6 +61,28 @@ def test_names_of_other_libraries_lead_to_the_option(name: str) -> None:
     assert str(caught.value) == f"There is no option --{name}. Did you mean --{ELSEWHERE[name]}?"
 
 
+@pytest.mark.parametrize(("name", "kind"), KIND_OF.items())
+def test_names_of_other_libraries_lead_to_the_built_in_kind(name: str, kind: str) -> None:
+    (part,) = [part for part, each in PARTS.items() if kind in each.kinds]
+    with pytest.raises(ut.InputError) as caught:
+        parse_request([f"--{part}", name.lower()])
+    assert str(caught.value).endswith(f"or the import path of your own class. Did you mean {kind}?")
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["--policy.lwo", "2"], "UCB has no setting 'lwo'. Did you mean --policy.low?"),
+        (["--name", "mine"], "There is no option --name. Did you mean --out?"),
+        (["--device", "cpu"], f"There is no option --device.{ABSENT['device']}"),
+    ],
+)
+def test_a_slip_and_what_only_others_have_get_a_remedy(typed: list[str], words: str) -> None:
+    with pytest.raises(ut.InputError) as caught:
+        parse_request(typed)
+    assert str(caught.value) == words
+
+
 def test_they_lead_to_options_that_there_are() -> None:
     known = {*COMMANDS["train"].options, *PARTS, *options_of(ut.Settings), "env.id", "network.width"}
     assert {option.split()[0] for option in ELSEWHERE.values()} <= known
@@ -81,6 +103,7 @@ def test_in_a_file_they_have_no_dashes(tmp_path: Path) -> None:
         ("Toy", {"exp_name": "mine"}, "Did you mean checkpoints, or `uppertail train --out DIR`, which"),
         ("Toy", {"out": "mine"}, "There is no setting out. Did you mean checkpoints, or `uppertail train --out DIR`, "),
         ("Toy", {"verbose": 1}, "There is no setting verbose. Did you mean on_chunk, which is called with the"),
+        ("Toy", {"device": "cpu"}, f"There is no setting device.{ABSENT['device']}"),
         ("Toy", {"track": True}, "There is no setting track. Did you mean on_chunk, which a logger can be"),
         ("Toy", {"distribution": 50}, "distribution is 50: give a number by name, such as steps=50."),
         ("Toy", {"epsilon": 0.1}, 'There is no setting epsilon. Did you mean policy="EpsilonGreedy"?'),
@@ -127,6 +150,7 @@ def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingRe
         (ut.Settings, {"gamma": 0.9}, "Settings has no setting gamma. Did you mean discount?"),
         (ut.Settings, {"polcy": "UCB"}, "has no setting polcy. Did you mean policy, an argument of `ut.train`?"),
         (ut.Settings, {"track": True}, "Settings has no setting track. `help(ut.Settings)` lists them."),
+        (ut.Settings, {"device": "cpu"}, f"Settings has no setting device.{ABSENT['device']}"),
         (ut.Chain, {"lenght": 3}, "Chain has no setting lenght. Did you mean length?"),
         (ut.Gym, {"id": "CartPole-v1", "retruns": (0, 1)}, "Gym has no setting retruns. Did you mean returns?"),
         (ut.UCB, {"c": 2.0}, "UCB has no setting c. Its settings are low, high."),

@@ -226,7 +226,7 @@ _SYNONYMS = {
     "network.width": "net_arch hidden_size",
     "env": "env_id",
     "quiet": "verbose silent",
-    "out": "save exp_name run_name output output_dir save_dir save_path log_dir",
+    "out": "save name exp_name run_name output output_dir save_dir save_path log_dir",
     "logger wandb": "track wandb use_wandb",
     "logger tensorboard": "tensorboard tensorboard_log",
     "checkpoint_every": "checkpoint_freq checkpoint_interval save_freq save_interval",
@@ -235,6 +235,27 @@ _SYNONYMS = {
 ID = re.compile(r"[\w./-]*(:|-v)[\w./:-]*")  # of an environment of Gymnasium: its version, or its module first
 ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in names.split()}
 """The option for each name that other libraries give it."""
+
+ABSENT = dict.fromkeys(
+    ("device", "devices", "cuda", "gpu", "use_cuda", "no_cuda"),
+    " JAX uses a GPU where it finds one: set the environment variable JAX_PLATFORMS=cpu to use the CPU.",
+)
+"""What does the work of options that only other libraries have."""
+
+_KINDS = {
+    "Categorical": "C51 Distributional",
+    "Quantile": "QRDQN QR-DQN",
+    "GradientDescent": "DQN DDQN SGD Adam",
+    "PerAction": "MLP MlpPolicy CNN CnnPolicy",
+    "Ensemble": "BootstrappedDQN Bootstrapped",
+    "RunningMean": "Polyak Soft EMA",
+    "Periodic": "Hard",
+    "Prioritized": "PER",
+    "EpsilonGreedy": "Epsilon eps_greedy",
+    "Softmax": "Boltzmann",
+}
+KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+"""The built-in kind for each name that other libraries give it."""
 
 
 def part_of(part: str, given: Any) -> Any:
@@ -259,8 +280,9 @@ def class_named(part: str, name: Any) -> type:
     shown = printable(name[:200])
     require_kept(part, name)
     if name not in known.kinds and "." not in name:
-        names = {*known.kinds, *(_newest_ids() if part == "env" else ())}
-        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, names, 1)}")
+        there = {each: kind for each, kind in KIND_OF.items() if kind in known.kinds}
+        names = [*known.kinds, *there, *(_newest_ids() if part == "env" else ())]
+        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, names, 1, shown=there)}")
     why = ""
     try:
         kind = pydoc.locate(f"{known.kinds[name]}.{name}" if name in known.kinds else name)

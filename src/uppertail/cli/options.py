@@ -20,7 +20,7 @@ import docstring_parser
 
 from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, join_names, nearest, printable, short_text
-from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_id, name_of, newest
+from uppertail.parts import ABSENT, ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_id, name_of, newest
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
@@ -249,6 +249,8 @@ def _unknown(
             f"--{name}.NAME VALUE, but no other environment."
         )
     if part not in classes:
+        if name in ABSENT:
+            return f"There is no option {dashes}{name}.{ABSENT[name]}"
         kinds = {each: classes.get(each) or class_named(each, PARTS[each].default) for each in parts}
         own = {setting: f"{each}.{setting}" for each, kind in kinds.items() for setting in options_of(kind)}
         here = {**own, **{each: each for each in (*parts, *options)}}

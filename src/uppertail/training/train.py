@@ -23,7 +23,7 @@ from uppertail.errors import InputError, nearest
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import LearnerBuilder, LearnerState
 from uppertail.networks import NetworkBuilder
-from uppertail.parts import ELSEWHERE
+from uppertail.parts import ABSENT, ELSEWHERE
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import RunRecord, locked, write_errors
 from uppertail.replay import Replay
@@ -166,7 +166,7 @@ def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
     there = {each: _argument(option) for each, option in ELSEWHERE.items() if re.split("[ .]", option)[0] in here}
     shown = there | OF_PYTHON
     for name in [each for each in more if each not in known]:
-        hint = nearest(name, shown | here, 1, shown=shown)
+        hint = ABSENT.get(name) or nearest(name, shown | here, 1, shown=shown)
         raise InputError(f"There is no setting {name}.{hint or ' `help(ut.Settings)` lists them.'}")
     return dataclasses.replace(settings, **more)
 
