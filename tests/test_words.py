@@ -1,6 +1,7 @@
 """What people type who come from elsewhere: it is understood, or one sentence says what is meant."""
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from uppertail.cli.train import parse_request
 from uppertail.environments.gymnasium.from_gymnasium import builder_of
 from uppertail.parts import ABSENT, ELSEWHERE, KIND_OF, PARTS
 from uppertail.schema import require_type
+from uppertail.training.results import USES
 from uppertail.training.settings import USUAL_EPISODES
 
 
@@ -140,6 +142,11 @@ def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingRe
     for name, use in (("predict", "act"), ("load", "load"), ("save", "Checkpoints"), ("learn", "Checkpoints")):
         with pytest.raises(AttributeError, match=rf"^a TrainingResult has no '{name}': use .*{use}\("):
             getattr(result, name)
+    for name in ("report", "watch", "summary", "history", "policy", "q_values", "env", "model"):
+        with pytest.raises(AttributeError, match=rf"^a TrainingResult has no '{name}': use {re.escape(USES[name])}$"):
+            getattr(result, name)
+    assert result.act(0, explore=True, key=0) in (0, 1)
+    assert (result.record.environment, result.distribution(0).mean.shape) == ("Toy", (2,))
     with pytest.raises(AttributeError, match=r"has no 'xyz'$"):
         _ = result.xyz
 
