@@ -76,6 +76,10 @@ def test_names_of_other_libraries_lead_to_the_built_in_kind(name: str, kind: str
     [
         (["--policy.lwo", "2"], "UCB has no setting 'lwo'. Did you mean --policy.low?"),
         (["--name", "mine"], "There is no option --name. Did you mean --out?"),
+        (
+            ["--env", "CartPole-v1", "--env.kwargs.how", "four"],
+            "Gym has no setting 'kwargs.how'. Arguments of the environment itself go into --env.kwargs '{how: VALUE}'.",
+        ),
         (["--device", "cpu"], f"There is no option --device.{ABSENT['device']}"),
     ],
 )

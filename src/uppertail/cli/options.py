@@ -261,11 +261,12 @@ def _unknown(
     if setting in SETTLED.get(kind, {}):
         needs = "a run with it needs the version of uppertail that made it"
         return f"{kind} has no setting {setting} any more: leave it out; {needs}."
+    argument = setting.removeprefix("kwargs.")
     near = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.")
-    if kind == "Gym" and not near:
+    if kind == "Gym" and (argument != setting or not near):
         return (
             f"Gym has no setting {printable(setting)!r}. Arguments of the environment itself go into --env.kwargs "
-            f"'{{{printable(setting)}: VALUE}}'."
+            f"'{{{printable(argument)}: VALUE}}'."
         )
     others = {} if changed else PARTS[part].classes  # the command takes no other class
     owners = [name for name, each in others.items() if setting in options_of(each)]
