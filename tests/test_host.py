@@ -40,6 +40,7 @@ from uppertail.environments.gymnasium import builder as builder_module
 from uppertail.environments.gymnasium.adapter import Adapter
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.interface import Interface
+from uppertail.environments.packages import call
 from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.evidence import NoEvidence
@@ -905,6 +906,7 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
         ((0, 1.0, None, False, {}), "terminated is None, which is no truth value: return True or False"),
         ((0, 1.0, False, [0, 1], {}), r"truncated is \[0, 1\], which is no truth value: return True or False"),
         (("a", 1.0, False, False, {}), "the observation is 'a', which cannot be read as its space says"),
+        ((0, 1.0, 1.5, False, {}), "terminated is 1.5, which is no truth value: return True or False"),
         ((0, 1.0, "False", False, {}), "terminated is 'False', which is no truth value: return True or False"),
     ],
 )
@@ -928,6 +930,31 @@ def test_a_step_of_another_form_is_named_inside_of_a_time_limit_too() -> None:
     host.reset()
     with pytest.raises(EnvironmentFailedError, match="its step gives more or fewer than five values: return"):
         step_host(host, np.zeros(1, int), lambda: "It")
+
+
+def reset(self: Failing) -> Any:
+    return 0, {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"step": lambda self, action: (0, 1.0, False, False)}, "its step gives more or fewer than five values: "),
+        ({"step": lambda self, action: (0, None, False, False, {})}, "the reward is None, which is no number"),
+        ({"step": lambda self, action: (0, "1", False, False, {})}, "the reward is '1', which is no number"),
+        ({"reset": reset}, ".* argument 'seed': let its reset take seed=None, options=None"),
+    ],
+)
+def test_it_is_named_in_place_of_what_gymnasium_warns_of(changes: dict[str, Any], words: str) -> None:
+    """Its checker is on by default; here a warning is an error."""
+
+    def make() -> Any:
+        return gymnasium.make(gymnasium.envs.registration.EnvSpec("Own-v0", lambda: kind("nan"), max_episode_steps=9))
+
+    kind = type("Own", (Failing,), changes)
+    host = FromGymnasium(make).open(0, 1)
+    with pytest.raises(EnvironmentFailedError, match=f"^It does not keep to Gymnasium's contract: {words}"):
+        call(lambda: (host.reset(), host.step(np.zeros(1, int))), lambda: "It")
 
 
 @pytest.mark.parametrize(("error", "words"), [(AssertionError(), "AssertionError"), (SystemExit(4), "SystemExit: 4")])
