@@ -236,7 +236,7 @@ ID = re.compile(r"[\w./-]*(:|-v)[\w./:-]*")  # of an environment of Gymnasium: i
 ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in names.split()}
 """The option for each name that other libraries give it."""
 
-ABSENT = dict.fromkeys(
+ABSENT: dict[str, str] = dict.fromkeys(
     ("device", "devices", "cuda", "gpu", "use_cuda", "no_cuda"),
     " JAX uses a GPU where it finds one: set the environment variable JAX_PLATFORMS=cpu to use the CPU.",
 )
