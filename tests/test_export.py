@@ -324,7 +324,7 @@ def test_a_file_that_differs_from_the_run_is_not_written(folder, tmp_path, monke
         (["--to", "policy.pt"], "ends in .npz or .onnx"),
         (["--to", "nowhere/policy.npz"], "no folder nowhere"),
         (["--to", "policy.npz"], "run"),
-        (["--to", "episodes.npz"], "episodes.npz' exists already, and no `uppertail` made it"),
+        (["--to", "episodes.npz"], "episodes.npz' exists already, and this command did not make it"),
         (["--to", "other.onnx"], "other.onnx' exists already"),
     ],
 )

@@ -100,3 +100,13 @@ def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     ut.train(ut.FromGymnasium(Cell, returns=(0, 8)), checkpoints=ut.Checkpoints("cell"), seeds=1, steps=32)
     with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):
         ut.train(ut.Chain(length=8), init="cell", seeds=1, steps=32)
+
+
+def test_the_cause_is_named_and_not_what_only_differs(tmp_path):
+    def lake(size, **more):
+        return ut.Gym("FrozenLake-v1", kwargs={"map_name": size}, **more)
+
+    names = ["left", "down", "right", "up"]
+    ut.train(lake("4x4", action_names=names), checkpoints=ut.Checkpoints(tmp_path), seeds=1, steps=32)
+    with pytest.raises(ut.InputError, match="whose run was made with map_name 4x4, not 8x8, which has other"):
+        ut.train(lake("8x8"), init=tmp_path, seeds=1, steps=32)

@@ -21,6 +21,9 @@ from uppertail.training.run import Run
 SAME = ("learner", "distribution", "network", "replay", "target", "evidence")
 """The parts that what was learned belongs to."""
 
+BESIDE = ("action_names", "success", "returns")
+"""Settings of environments that change neither observations nor actions."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Earlier:
@@ -89,8 +92,9 @@ class Earlier:
             learned = checkpoint.from_named(run.driver.template.learned, arrays)
         except UnusableCheckpointError as error:
             environments = ({"environment": of["environment"]} for of in (self.header.asked, asked))
-            elsewhere = [text for text, _ in checkpoint.differences(*environments)]
-            why = f"was made with {elsewhere[0]}, which has other observations or actions" if elsewhere else made
+            elsewhere = [text for text, _ in checkpoint.differences(*environments) if not text.startswith(BESIDE)]
+            there = " and ".join(elsewhere)
+            why = f"was made with {there}, which has other observations or actions" if there else made
             why = why or "had other observations or actions, stored other numbers, or was made by another version"
             raise InputError(f"init is {self.folder}, whose run {why}: what it learned does not fit here.") from error
         if made:
