@@ -46,6 +46,8 @@ OF_NETWORKS = [
     (FAMILIES[2], ut.Ensemble(width=4), OneHot(7)),
     (FAMILIES[1], ut.Ensemble(width=4, members=2, bias=True), RandomFeatures(NUMBERS, 6, norm=3.0)),
     (FAMILIES[0], ut.Ensemble(width=4, members=2, prior_scale=0.0), NUMBERS),
+    (FAMILIES[1], ut.Dropout(width=8, members=3, rate=0.5, hidden_layers=2, bias=True, normalization="rms"), NUMBERS),
+    (FAMILIES[1], ut.Variational(width=4, members=3, bias=True), RandomFeatures(NUMBERS, 6, norm=3.0)),
 ]
 
 
