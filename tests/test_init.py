@@ -1,5 +1,7 @@
 """`--init`: a run starts from what another one learned."""
 
+import errno
+import os
 from pathlib import Path
 
 import gymnasium
@@ -8,6 +10,8 @@ import pytest
 
 import uppertail as ut
 from uppertail.cli import main
+from uppertail.cli import train as cli_train
+from uppertail.training import checkpoint
 from worlds import Cell
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -19,7 +23,7 @@ CHAIN = ["train", "--env", "Chain", "--env.length", "8", "--rollout_steps", "16"
 def learned(tmp_path_factory):
     """The folder of a run that has learned its Chain."""
     folder = tmp_path_factory.mktemp("learned") / "run"
-    assert main([*CHAIN, "--steps", "3000", "--checkpoint_every", "99999", "--out", str(folder)]) == 0
+    assert main([*CHAIN, "--steps", "3000", "--out", str(folder)]) == 0
     assert ut.load(folder).record.greedy_returns == [1.0, 1.0]
     return folder
 
@@ -32,6 +36,31 @@ def test_a_run_starts_from_what_another_one_learned(learned):
     found = [ut.load(name).record.greedy_returns for name in ("from_nothing", "from_there")]
     assert found == [[0.0, 0.0], [1.0, 1.0]]
     assert f"init: {learned}" in Path("from_there", "config.yaml").read_text()
+
+
+def test_a_large_end_is_not_kept_unless_it_is_asked_for(monkeypatch, refused):
+    few = [*CHAIN, "--steps", "16", "--out"]
+    monkeypatch.setattr(cli_train, "MOST_BYTES", 1000)
+    assert main([*few, "large"]) == main([*few, "asked", "--checkpoint_every", "99999"]) == 0
+    assert not Path("large", "checkpoints").exists() and list(Path("asked", "checkpoints").iterdir())
+    assert "no checkpoint to start from: train that run with --checkpoint_every N" in refused(
+        [*few, "new", "--init", "large"]
+    )
+
+
+def test_an_end_that_cannot_be_kept_costs_no_results(monkeypatch, capsys):
+    real = checkpoint.write
+
+    def full(path, *content):
+        if path.parent.name == "checkpoints":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, *content)
+
+    monkeypatch.setattr(checkpoint, "write", full)
+    assert main([*CHAIN, "--steps", "16", "--out", "run"]) == 0
+    said = "cannot be written (No space left on device): results are kept, but no run can go on from this end."
+    assert said in capsys.readouterr().err
+    assert Path("run", "summary.json").is_file()
 
 
 def test_it_keeps_what_was_stored_and_chosen_too(learned):

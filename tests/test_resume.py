@@ -106,7 +106,7 @@ def test_a_run_of_each_kind_goes_on_with_the_parts_that_it_filled_in(method, tmp
         *method.split(),
     ]
     for out, steps in (("whole", "512"), ("run", "256")):
-        assert main([*run, "--steps", steps, "--checkpoint_every", "256", "--out", out]) == 0
+        assert main([*run, "--steps", steps, "--out", out]) == 0
     assert main(["resume", "run", "--steps", "512", "--quiet"]) == 0
     networks = [checkpoint.read(tmp_path / each / "networks.safetensors")[1] for each in ("whole", "run")]
     assert records.digest(networks[0]) == records.digest(networks[1])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from uppertail.defaults import Plan
-from uppertail.errors import InputError
+from uppertail.errors import InputError, message_of
 from uppertail.records import CHECKPOINT_PATTERN, CHECKPOINTS, arrays_below, digest
 from uppertail.schema import settle
 from uppertail.training import checkpoint
@@ -21,6 +21,7 @@ from uppertail.training.process import hardware
 from uppertail.training.run import Run
 
 KEPT = 2  # how many are kept: one is left if the other is damaged
+MOST_BYTES = 10**8  # of a checkpoint that nobody asked for
 
 RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
 """Beginnings of the names of arrays: of the state, the ledger, environments that Python steps, and the recorder."""
@@ -89,6 +90,18 @@ class Checkpoints:
                 f"The checkpoint {path} cannot be written ({error.strerror}), and {last}: "
                 "make room there or make it writable, and resume the run."
             ) from error
+
+
+@dataclasses.dataclass(frozen=True)
+class OneAtEnd(Checkpoints):
+    """What a run keeps that was asked for no checkpoints: its end, unless that cannot be written."""
+
+    def save(self, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
+        try:
+            super().save(header, arrays)
+        except InputError as error:  # its results count more
+            wrong = message_of(error).partition(", and ")[0]
+            self.say(f"{wrong}: results are kept, but no run can go on from this end.")
 
 
 def _step(path: Path) -> int:

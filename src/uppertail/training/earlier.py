@@ -45,7 +45,7 @@ class Earlier:
                 continue
         raise InputError(
             f"init is {folder}, which has no checkpoint to start from: train that run with --checkpoint_every N, which "
-            "makes one at its end, too."
+            "makes one at its end, however large."
         )
 
     def begun(self, make: Callable[[Plan | None], Run]) -> tuple[Run, LearnerState]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import itertools
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
@@ -62,7 +63,9 @@ def observed_as_hashes(env: Made, space: Any, hashed: Reading) -> Observed:
     """Observations that become hashes as `hashed` says; of an image, those of the pixels that it is read as."""
     is_plain = not isinstance(env, VectorEnv) and hashed.array is hash_of and is_a(space, "Box")
     if is_plain and isinstance((image := read_space(np, space)).space, Pixels):
-        hashed = hashed._replace(array=lambda seen: hash_of(image.array(seen)), shape=image.shape)
+        pixels = image.array(np.zeros(image.shape or ())).dtype.name
+        whole = dataclasses.replace(hashed.space, pixels=pixels)  # pyright: ignore[reportArgumentType]
+        hashed = Reading(lambda seen: hash_of(image.array(seen)), whole, image.shape)
     return Observed(hashed, hashed.array(_sample(space)), flat_images=_flat_images(space))
 
 
