@@ -11,7 +11,6 @@ from uppertail.defaults import Draft, Entry, Facts, Plan, decide
 class Chosen(NamedTuple):
     builder: Any
     learner: Any
-    network: Any
     entries: dict[str, Entry]
     notes: list[str]
 
@@ -21,4 +20,4 @@ def chosen(builder: Any, learner: Any = None, before: Plan | None = None, **part
     parts = {"family": ut.Gaussian(), "policy": ut.UCB(), **parts}
     draft = Draft(builder, space, learner=learner, **parts)
     draft, entries, notes = decide(Facts(builder), draft, before)
-    return Chosen(draft.builder, draft.learner, draft.network, entries, notes)
+    return Chosen(draft.builder, draft.learner, entries, notes)

@@ -104,11 +104,10 @@ def test_both_files_decide_as_the_run_does(made):
     ("builder", "encoding"),
     [
         (ut.Twin(width=4), RandomFeatures(NUMBERS, 6, norm=3.0)),
-        (ut.Twin(width=4, lower=False), RandomFeatures(NUMBERS, 6, norm=3.0)),
         (ut.PerAction(width=4, torso="mlp"), Categories(Vector((0.0, 0.0, 0.0), (1.0, 9.0, 9.0)), 4)),
         (ut.PerAction(width=4, torso_widths=(5, 3)), RandomFeatures(NUMBERS, 6, norm=3.0)),
     ],
-    ids=["critics", "their mean", "names", "layers"],
+    ids=["critics", "names", "layers"],
 )
 def test_layers_that_actions_share_are_exported(builder, encoding):
     player = player_of(FAMILIES[3], builder, encoding)

@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 import uppertail as ut
 from choosing import chosen
-from uppertail.defaults import Facts, Plan
+from uppertail.defaults import Facts
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
@@ -699,25 +699,6 @@ def test_a_network_learns_from_numbers_that_come_again_if_near_ones_tell_more(by
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance), 40)))
     assert found.builder.features == ("auto" if by_chance else "hashed")
     assert any("near observations tell more" in note for note in found.notes) == by_chance
-    assert found.network == (ut.Twin(lower=False) if by_chance else None)
-
-
-@pytest.mark.parametrize("by_chance", [True, False])
-def test_the_mean_of_critics_counts_where_equal_observations_lead_to_different_outcomes(by_chance: bool) -> None:
-    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance), 40), features="random")
-    found = chosen(builder)
-    assert found.network == (ut.Twin(lower=False) if by_chance else None)
-    assert chosen(builder, network=ut.Twin(critics=1)).network == ut.Twin(critics=1)
-    assert chosen(builder, evidence=ut.NoEvidence()).network is None
-
-
-def test_a_run_with_the_mean_of_critics_is_read_again_from_its_plan() -> None:
-    builder = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(True), 40))
-    settings = ut.Settings(seeds=1, steps=100)
-    run = Run(builder, Method.of(), settings)
-    again = Run(builder, Method.of(), settings, before=Plan.read(run.plan.chosen()))
-    assert again.method.network == run.method.network == ut.Twin(lower=False)
-    assert not again.plan.is_measured("network.width")
 
 
 @pytest.mark.parametrize("asked", [{"learner": ut.LeastSquares()}, {"policy": ut.PosteriorSampling()}])

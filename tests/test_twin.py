@@ -48,21 +48,6 @@ def test_the_lower_mean_and_the_lower_spread_of_two_critics_count() -> None:
     np.testing.assert_allclose(lower.std, np.min(critics.std, axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize(
-    "family", [ut.Gaussian(scale=2.0), ut.PointMass(scale=1.0), ut.Categorical(bins=2, low=0.0, high=1.0)]
-)
-def test_without_lower_the_mean_of_all_critics_counts(family: Any) -> None:
-    given = ut.Twin(width=8, critics=3, lower=False)
-    network: Any = given.init(jax.random.key(0), OneHot(5), num_actions=3, num_outputs=family.num_outputs)
-    network = dataclasses.replace(network, heads=jax.random.normal(jax.random.key(1), network.heads.shape))
-    means = jax.vmap(jax.vmap(family.mean))
-    of_critics = means(network.predictions(family, jnp.array(2)))
-    np.testing.assert_allclose(
-        means(network.returns(family, jnp.array(2)))[0], np.mean(of_critics, axis=0), rtol=1e-5, atol=1e-6
-    )
-    assert np.ptp(of_critics, axis=0).min() > 0.01
-
-
 def test_the_lower_of_two_quantile_functions_is_taken_at_each_level_and_of_others_the_lower_mean() -> None:
     family = ut.Quantile(quantiles=2)
     first, second = (family.from_coordinates(jnp.array(values)) for values in ([0.0, 3.0], [1.0, 2.0]))

@@ -138,7 +138,7 @@ class Draft:
     @property
     def given(self) -> set[str]:
         """The settings with a rule that are not open."""
-        given = {name for name in ("learner", "network", "evidence", "discount") if getattr(self, name) is not None}
+        given = {name for name in ("learner", "evidence", "discount") if getattr(self, name) is not None}
         if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):

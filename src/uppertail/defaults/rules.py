@@ -22,7 +22,6 @@ from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
 from uppertail.learners import LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
-from uppertail.networks import Twin
 
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 FEW_VALUES = 64  # of a number that counts, or tells a cell
@@ -245,14 +244,6 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
         return Choice(False, "no pair of observation and action came again", True)
     reason = f"{different:,} of {repeated:,} pairs of observation and action that came again led to different outcomes"
     return Choice(different > 0, reason, True)
-
-
-def _network(facts: Facts, draft: Draft) -> Choice | None:
-    if not draft.averages_numbers or not draft.likely_learner.uses_gradients:
-        return None
-    if not facts.chance(draft.left_out).different:
-        return None
-    return Choice(Twin(lower=False), "the same action led from equal observations to different outcomes", True)
 
 
 def _evidence(facts: Facts, draft: Draft) -> Choice | None:
@@ -493,18 +484,6 @@ RULES = (
         "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
         "[40](decisions/0040-novelty-in-place-of-a-least-noise.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables",
-    ),
-    Rule(
-        "network",
-        _network,
-        "where a network learns from numbers beside kernel counts: what followed the same action in equal observations",
-        "`Twin` with `lower: false`, so that the mean of two critics counts, where outcomes differ; else the network "
-        "of the evidence, below, of whose critics the lower one counts. Where no observation comes again, chance is "
-        "not seen",
-        "-",
-        "a queue, a crossing, a shop and a windy grid: "
-        "[decision 57](decisions/0057-both-critics-where-there-is-chance.md)",
-        "machines that wear, a battery: TODO",
     ),
     Rule(
         "evidence",

@@ -78,10 +78,7 @@ def mean_of(network: Any, family: Any, program: Program) -> Any:
 
 @mean_of.register
 def _(network: TwinNetwork, family: Any, program: Program) -> Any:
-    critics = [*critics_of(network, program)]
-    if network.lower:
-        return lowest(family, critics)
-    return functools.reduce(np.add, (expected(family, outputs) for outputs in critics)) / float(len(critics))
+    return lowest(family, [*critics_of(network, program)])
 
 
 @mean_of.register

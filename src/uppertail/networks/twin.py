@@ -1,4 +1,4 @@
-"""Perceptrons that all actions share, two of them, of which the lower prediction counts, or both."""
+"""Perceptrons that all actions share, two of them, of which the lower prediction counts."""
 
 import dataclasses
 import functools
@@ -25,17 +25,13 @@ class Twin(NetworkBuilder):
     """Critics that learn the same targets from different first weights; to act and to bootstrap takes the lower one.
 
     Errors of one network that are too high are chosen by its own policy, and spread; two networks seldom have the same
-    ones (clipped double Q-learning, Fujimoto et al. 2018). Where outcomes are left to chance, critics also differ by
-    what was drawn, and the lower one is too low at each backup (docs/decisions/0057).
-
-    All actions share the hidden layers, whose units are normalized, and outputs start at 0. Of images, both see the
-    same convolutions, those of `PerAction`.
+    ones (clipped double Q-learning, Fujimoto et al. 2018). All actions share the hidden layers, whose units are
+    normalized, and outputs start at 0. Of images, both see the same convolutions, those of `PerAction`.
 
     Args:
         width: units in each hidden layer.
         hidden_layers: number of hidden layers.
         critics: how many there are; 1: a single network.
-        lower: whether the lower prediction counts; else the mixture of all, whose mean is the mean of theirs.
 
     Examples:
         >>> from uppertail.encodings import OneHot
@@ -48,7 +44,6 @@ class Twin(NetworkBuilder):
     width: int = 128
     hidden_layers: int = 2
     critics: int = 2
-    lower: bool = True
 
     def __post_init__(self) -> None:
         settle(self)
@@ -71,7 +66,7 @@ class Twin(NetworkBuilder):
         biases = tuple(jnp.zeros((self.critics, self.width)) for _ in weights)
         heads = jnp.zeros((self.critics, self.width, num_actions, num_outputs))
         encoder = encoding.init(jax.random.fold_in(key, num_actions))
-        return TwinNetwork(encoding, tuple(weights), biases, heads, heads[:, 0], encoder, self.lower)
+        return TwinNetwork(encoding, tuple(weights), biases, heads, heads[:, 0], encoder)
 
 
 class TwinNetwork(EncodedNetwork):
@@ -83,7 +78,6 @@ class TwinNetwork(EncodedNetwork):
     heads: Float[Array, "critics width actions outputs"]
     offsets: Float[Array, "critics actions outputs"]
     encoder: PyTree  # shared by the critics
-    lower: bool = eqx.field(static=True, default=True)
     sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)  # of the numbers that actions are made of
 
     def outputs(self, observation: Array) -> Float[Array, "critics actions outputs"]:
@@ -103,15 +97,10 @@ class TwinNetwork(EncodedNetwork):
         return jax.vmap(jax.vmap(family.from_outputs))(self.outputs(observation))
 
     def returns(self, family: Any, observation: Array) -> PyTree:
+        lower = jax.vmap(family.lower)
         critics = self.predictions(family, observation)
         each = [jax.tree.map(lambda leaf, n=n: leaf[n], critics) for n in range(self.heads.shape[0])]
-        if self.lower:
-            z = functools.reduce(jax.vmap(family.lower), each)
-        else:
-            mixed = jax.vmap(family.mixed, in_axes=(None, 0, 0))
-            shares = [jnp.float32(n / (n + 1)) for n in range(len(each))]  # of all so far, beside the next
-            z = functools.reduce(lambda z, n: mixed(shares[n], z, each[n]), range(1, len(each)), each[0])
-        return jax.tree.map(lambda leaf: leaf[None], z)
+        return jax.tree.map(lambda leaf: leaf[None], functools.reduce(lower, each))
 
     def rescaled(self, rescaling: Rescaling) -> Self:
         factor, shift = rescaling.factor[None, None], rescaling.shift[None, None]
