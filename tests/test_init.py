@@ -56,11 +56,22 @@ def test_an_end_that_cannot_be_kept_costs_no_results(monkeypatch, capsys):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(path, *content)
 
-    monkeypatch.setattr(checkpoint, "write", full)
-    assert main([*CHAIN, "--steps", "16", "--out", "run"]) == 0
     said = "cannot be written (No space left on device): results are kept, but no run can go on from this end."
+    assert main([*CHAIN, "--steps", "16", "--out", "before"]) == 0
+    monkeypatch.setattr(checkpoint, "write", full)
+    assert main([*CHAIN, "--steps", "16", "--out", "x, and y"]) == 0
+    assert f"checkpoints/step-000000016.safetensors {said}" in capsys.readouterr().err
+    assert Path("x, and y", "summary.json").is_file()
+    assert main(["resume", "before", "--steps", "32"]) == 0
     assert said in capsys.readouterr().err
-    assert Path("run", "summary.json").is_file()
+    assert ut.load("before").record.asked["settings"]["steps"] == 32
+
+
+def test_a_run_that_was_stopped_is_not_resumed_with_more_steps(refused):
+    assert main([*CHAIN, "--until", "solved", "--out", "solved"]) == 0
+    assert "was stopped before its limits (until solved): `uppertail train --init solved` starts" in refused(
+        ["resume", "solved", "--steps", "9999999"]
+    )
 
 
 def test_it_keeps_what_was_stored_and_chosen_too(learned):
@@ -95,7 +106,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence_and_leaves_no_folder(learned
         assert not Path("new").exists()
         return error
 
-    assert "was made with length 8, not 9, which has other observations" in sentence("--env.length", "9")
+    assert "was made with length 8, not 9, and has other observations" in sentence("--env.length", "9")
     assert "whose run had 2 seeds: use --seeds 2, or fewer." in sentence("--seeds", "3")
     assert "was made with learner LeastSquares, not GradientDescent" in sentence("--learner", "GradientDescent")
     assert "was made with distribution Gaussian, not PointMass" in sentence("--distribution", "PointMass")
@@ -119,7 +130,7 @@ class Numbers(Cell):
 @pytest.mark.slow
 def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     """Before, a traceback, or a sentence about a part that nobody had given."""
-    with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):
+    with pytest.raises(ut.InputError, match=r"whose run was made with .*, and has other observations or actions: "):
         ut.train(ut.FromGymnasium(Cell, features="hashed", returns=(0, 8)), init=learned, seeds=1, steps=32)
     with pytest.raises(
         ut.InputError,
@@ -127,7 +138,7 @@ def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     ):
         ut.train(ut.FromGymnasium(Numbers, returns=(0, 1)), init=learned, seeds=1, steps=32)
     ut.train(ut.FromGymnasium(Cell, returns=(0, 8)), checkpoints=ut.Checkpoints("cell"), seeds=1, steps=32)
-    with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):
+    with pytest.raises(ut.InputError, match=r"whose run was made with .*, and has other observations or actions: "):
         ut.train(ut.Chain(length=8), init="cell", seeds=1, steps=32)
 
 
@@ -137,5 +148,5 @@ def test_the_cause_is_named_and_not_what_only_differs(tmp_path):
 
     names = ["left", "down", "right", "up"]
     ut.train(lake("4x4", action_names=names), checkpoints=ut.Checkpoints(tmp_path), seeds=1, steps=32)
-    with pytest.raises(ut.InputError, match="whose run was made with map_name 4x4, not 8x8, which has other"):
+    with pytest.raises(ut.InputError, match="whose run was made with map_name 4x4, not 8x8, and has other"):
         ut.train(lake("8x8"), init=tmp_path, seeds=1, steps=32)

@@ -1,4 +1,7 @@
-"""Reads a policy that `uppertail export DIR --to NAME.npz` wrote; it needs only NumPy."""
+"""Reads a policy that `uppertail export DIR --to NAME.npz` wrote; it needs only NumPy.
+
+Files hold this source, and encodings hash by it, too.
+"""
 
 import functools
 import hashlib

@@ -312,10 +312,7 @@ def newest(name: Any) -> Any:
 
 
 def _newest_ids() -> dict[str, str]:
-    """The newest id of each environment that is registered in Gymnasium, by its name without a version."""
-    specs = importlib.import_module("gymnasium").registry.values()
-    versions = sorted((each.version, each.id) for each in specs if each.version is not None)
-    return {name.removesuffix(f"-v{version}"): name for version, name in versions}
+    return importlib.import_module("uppertail.environments.gymnasium.gym").newest_ids()  # where Gymnasium is known
 
 
 def require_kept(part: str, name: Any) -> None:

@@ -249,8 +249,8 @@ def _unknown(
             f"--{name}.NAME VALUE, but no other environment."
         )
     if part not in classes:
-        if name in ABSENT:
-            return f"There is no option {dashes}{name}.{ABSENT[name]}"
+        if (elsewhere := name.replace("-", "_")) in ABSENT:
+            return f"There is no option {dashes}{name}.{ABSENT[elsewhere]}"
         kinds = {each: classes.get(each) or class_named(each, PARTS[each].default) for each in parts}
         own = {setting: f"{each}.{setting}" for each, kind in kinds.items() for setting in options_of(kind)}
         here = {**own, **{each: each for each in (*parts, *options)}}

@@ -33,7 +33,7 @@ from uppertail.records import RunRecord, digest, episode_text, median_episode
 from uppertail.records.run_folder import PLAN
 from uppertail.training import process
 from uppertail.training.checkpoint import save_networks
-from uppertail.training.checkpoints import MOST_BYTES, Checkpoints, OneAtEnd
+from uppertail.training.checkpoints import MOST_BYTES, Checkpoints
 from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress
 from uppertail.training.method import Method
@@ -126,7 +126,8 @@ class Request:
 
     def checkpoints(self, folder: Path) -> Checkpoints:
         """Where the states of a run in this folder are saved, and how often."""
-        return Checkpoints(folder, self.built.checkpoint_every, complain)
+        every = self.built.checkpoint_every
+        return Checkpoints(folder, every, complain, MOST_BYTES if every is None else None)
 
     def loggers(self, folder: Path) -> list[Logger]:
         """The loggers beside log.jsonl; each is ready, but has written nothing."""
@@ -208,11 +209,8 @@ def begin(request: Request, beside: Sequence[OnChunk] = (), keeps_end: bool = Fa
         show_plan(run)
         return 0
     folder = request.claim()
-    checkpoints = None
-    if request.built.checkpoint_every is not None:
-        checkpoints = request.checkpoints(folder)
-    elif keeps_end and size_of(run.driver.template) <= MOST_BYTES:
-        checkpoints = OneAtEnd(folder, say=complain)
+    fits = keeps_end and size_of(run.driver.template) <= MOST_BYTES  # else its state is not gathered for nothing
+    checkpoints = request.checkpoints(folder) if fits or request.built.checkpoint_every is not None else None
     with records.locked(folder):
         records.write_config(folder / records.CONFIG, request.config_with(run.plan))
         return train(run, folder, checkpoints, request.loggers(folder), request.built.quiet, beside, learned)

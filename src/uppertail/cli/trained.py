@@ -59,8 +59,8 @@ def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
     request = parse_request([config, *changes])
     other = InputError(
         f"With {' '.join(changes)} the environment has other observations or actions than those of the run in "
-        f"{opened.folder}, and what was learned does not reach them (a table learns each state by itself, a network "
-        "has an input for each number): change what leaves them the same, such as a time limit, or train there."
+        f"{opened.folder}, and what was learned does not apply to them: a table knows the states that it met, and a "
+        "network has an input for each number. Change what leaves them the same, such as a time limit, or train there."
     )
     try:
         run = request.run(opened.file.header.plan)

@@ -21,8 +21,8 @@ from uppertail.training.run import Run
 SAME = ("learner", "distribution", "network", "replay", "target", "evidence")
 """The parts that what was learned belongs to."""
 
-BESIDE = ("action_names", "success", "returns")
-"""Settings of environments that change neither observations nor actions."""
+BESIDE = tuple(f"{name} " for name in ("action_names", "success", "returns", "time_limit", "max_episode_steps"))
+"""What names settings of environments that change neither observations nor actions."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Earlier:
             environments = ({"environment": of["environment"]} for of in (self.header.asked, asked))
             elsewhere = [text for text, _ in checkpoint.differences(*environments) if not text.startswith(BESIDE)]
             there = " and ".join(elsewhere)
-            why = f"was made with {there}, which has other observations or actions" if there else made
+            why = f"was made with {there}, and has other observations or actions" if there else made
             why = why or "had other observations or actions, stored other numbers, or was made by another version"
             raise InputError(f"init is {self.folder}, whose run {why}: what it learned does not fit here.") from error
         if made:

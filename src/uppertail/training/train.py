@@ -49,7 +49,7 @@ OnChunk = Callable[[Progress], object]
 LOGGERS = "on_chunk, which a logger can be (docs/logs.md)"
 OF_OPTIONS = {
     "out": "checkpoints, or `uppertail train --out DIR`, which makes the folder of a run",
-    "quiet": "on_chunk, which is called with the progress: without it, nothing is printed",
+    "quiet": "on_chunk, which is called with the progress",
     "logger": LOGGERS,
     "env": "environment",
 }
@@ -122,8 +122,8 @@ def train(
     """
     if isinstance(distribution, Settings) or isinstance(policy, Settings):
         raise InputError("Settings stand where a part is expected: give them by name, settings=ut.Settings(...).")
-    if isinstance(distribution, int | float):
-        raise InputError(f"distribution is {distribution}: give a number by name, such as steps={distribution}.")
+    if isinstance(distribution, int | float) and not isinstance(distribution, bool):
+        raise InputError(f"distribution is {distribution}: give a number by name, such as steps={distribution:.0f}.")
     for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
