@@ -207,7 +207,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "bsuite": Experiment(
         "bsuite's scores, after `uppertail study experiments/tasks/bsuite.yaml`",
         "tasks.bsuite_scores --out results/bsuite", ("bsuite/*.json",), ("bsuite",), None,
-        {"bsuite": "bsuite:scores"}, needs="uppertail[bsuite]", chosen_on=NOTHING, reported_on="0",
+        {"bsuite": "bsuite:scores"}, needs="uppertail[bsuite]",
+        chosen_on=f"{NOTHING}, but for swing-up (103, 104 and, in part, 0)", reported_on="0",
     ),
     "gymnax": Experiment(
         "gymnax's environments by the defaults, beside rejax's DQN",

@@ -41,6 +41,7 @@ def test_a_run_leaves_its_files(trained):
         "summary.json",
         "networks.safetensors",
         "curve.png",
+        "checkpoints",
     }
     arrays = np.load(trained / "episodes.npz")
     assert set(arrays) == {"return", "length", "step"}
@@ -280,7 +281,15 @@ def test_a_disk_that_fills_up_as_results_are_written_gets_a_sentence(name, monke
     assert capsys.readouterr().err == (
         "uppertail: The output full cannot be written (No space left on device): choose another --out.\n"
     )
-    order = ["config.yaml", "log.jsonl", "networks.safetensors", "episodes.npz", "summary.json", "curve.png"]
+    order = [
+        "config.yaml",
+        "log.jsonl",
+        "checkpoints",
+        "networks.safetensors",
+        "episodes.npz",
+        "summary.json",
+        "curve.png",
+    ]
     left = {path.name for path in Path("full").iterdir()} - {".lock"}
     assert left == set(order[: order.index(name)])
 

@@ -21,7 +21,7 @@ from uppertail.encodings.standardized import Standardized
 from uppertail.encodings.vector import Vector
 from uppertail.environments.actions import list_actions
 from uppertail.errors import InputError
-from uppertail.export.loader import load
+from uppertail.loader import load
 from uppertail.networks import parts_of_actions
 from uppertail.types import Transition
 

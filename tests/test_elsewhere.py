@@ -104,6 +104,7 @@ def test_another_seed_is_another_table(run):
 def test_other_observations_are_refused(run, refused):
     error = refused(["evaluate", "run", "--env.length", "4"])
     assert "With --env.length=4 the environment has other observations or actions than those of the run" in error
+    assert "a table knows the states that it met" in error and "such as a time limit, or train there." in error
 
 
 @walk

@@ -12,13 +12,13 @@ from gymnasium.spaces import Box
 
 import uppertail as ut
 from exported import policies_of
+from uppertail import loader
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Preferences
 from uppertail.environments import Actions, Interface
 from uppertail.environments.spaces import read_space
 from uppertail.evidence import MixedNetwork
-from uppertail.export import loader
 from uppertail.export.program import program_of
 from uppertail.training.player import Player
 from worlds import Pictured, transitions

@@ -15,12 +15,12 @@ import pytest
 from gymnasium import spaces
 
 import uppertail as ut
+from uppertail import loader
 from uppertail.agent import Agent
 from uppertail.cli import main
 from uppertail.encodings import Vector
 from uppertail.environments import Actions, Interface
 from uppertail.environments.spaces import read_space
-from uppertail.export import loader
 from uppertail.export.operations import numpy_file
 from uppertail.export.program import program_of
 from uppertail.training.player import Player
@@ -93,7 +93,7 @@ def test_dictionaries_go_from_a_command_to_a_file(folder, hashed, tmp_path, caps
     np.testing.assert_array_equal(loader.load(tmp_path / "policy.npz")(observations)[0], hashed.act(observations))
     if importlib.util.find_spec("onnx"):
         sentence = refused(["export", str(folder), f"--to={tmp_path / 'policy.onnx'}"])
-        assert "are dicts or tuples, as stacked ones are, and ONNX takes arrays alone: export to NAME.npz" in sentence
+        assert "texts or hashed as a whole, and ONNX takes arrays alone: export to NAME.npz" in sentence
 
 
 def decides_as(run: ut.TrainingResult, observations: Any, asked: Any = None, mask: Any = None) -> None:
@@ -118,6 +118,36 @@ def test_hashed_observations_find_their_places_even_in_a_table_that_is_nearly_fu
     decides_as(hashed, observations)
     unseen = hashed.distribution(observations[-40:])
     assert (np.ptp(unseen.mean, axis=1) == 0).any()  # a free place: all actions are as at the start
+
+
+TEXT, VIEW = spaces.Text(9, charset="abc "), spaces.Box(0, 1, (2, 3, 2), np.uint8)
+SAID = spaces.Dict({"at": spaces.Box(-1, 1, (2,), np.float64), "say": TEXT})
+MANY = spaces.Dict({**FREE.spaces, **SAID.spaces, "past": spaces.Tuple((VIEW, TEXT))})
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Two texts")
+@pytest.mark.parametrize(
+    ("space", "settings"),
+    [
+        (MANY, {"encoding": "hashed", "background": [[1, 1]]}),
+        (spaces.Box(-9, 9, (12, 11), np.int16), {"encoding": "hashed"}),  # an image, whose pixels become fractions
+        (SAID["at"], {"encoding": "hashed"}),
+        (SAID, {"features": "hashed"}),
+        (TEXT, {"features": "hashed"}),
+    ],
+    ids=["dict", "image", "numbers", "text in a dict", "text"],
+)
+def test_what_is_hashed_as_a_whole_and_texts_find_their_places(space, settings):
+    run = run_of(space, **settings)
+    decides_as(run, seen_and_other(space, 20))
+    if "background" in settings:  # another background is the same state
+        shown = Drawn(space).shown
+        for seen in shown:
+            view = seen["past"][0]
+            view[view.all(axis=-1)] = 0
+        assert np.ptp(run.distribution(shown).mean, axis=1).all(), "what was never seen has equal means"
+        decides_as(run, shown)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import numpy as np
 import optax
 import pytest
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -40,6 +41,7 @@ from uppertail.environments.gymnasium import builder as builder_module
 from uppertail.environments.gymnasium.adapter import Adapter
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
 from uppertail.environments.interface import Interface
+from uppertail.environments.packages import call
 from uppertail.environments.spaces import read_space
 from uppertail.errors import InputError
 from uppertail.evidence import NoEvidence
@@ -868,9 +870,8 @@ def test_a_number_whose_square_is_none_of_32_bits_is_refused(largest: float, mon
 @pytest.mark.slow
 def test_a_state_outside_of_its_space_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Failing, "observation_space", spaces.Discrete(2))
-    with pytest.raises(
-        TrainingFailedError, match=r"step 2, raised ValueError: the observation 2 is not in Discrete\(2"
-    ):
+    words = r"step 2, does not keep to Gymnasium's contract: the observation 2 is not in Discrete\(2"
+    with pytest.raises(TrainingFailedError, match=words):
         train(failing("nan"), WIDE, AT_RANDOM, settings_of())
 
 
@@ -905,6 +906,7 @@ def test_a_reward_that_is_an_array_is_named(num_envs: int, monkeypatch: pytest.M
         ((0, 1.0, None, False, {}), "terminated is None, which is no truth value: return True or False"),
         ((0, 1.0, False, [0, 1], {}), r"truncated is \[0, 1\], which is no truth value: return True or False"),
         (("a", 1.0, False, False, {}), "the observation is 'a', which cannot be read as its space says"),
+        ((0, 1.0, 1.5, False, {}), "terminated is 1.5, which is no truth value: return True or False"),
         ((0, 1.0, "False", False, {}), "terminated is 'False', which is no truth value: return True or False"),
     ],
 )
@@ -928,6 +930,31 @@ def test_a_step_of_another_form_is_named_inside_of_a_time_limit_too() -> None:
     host.reset()
     with pytest.raises(EnvironmentFailedError, match="its step gives more or fewer than five values: return"):
         step_host(host, np.zeros(1, int), lambda: "It")
+
+
+def reset(self: Failing) -> Any:
+    return 0, {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"step": lambda self, action: (0, 1.0, False, False)}, "its step gives more or fewer than five values: "),
+        ({"step": lambda self, action: (0, None, False, False, {})}, "the reward is None, which is no number"),
+        ({"step": lambda self, action: (0, "1", False, False, {})}, "the reward is '1', which is no number"),
+        ({"reset": reset}, ".* argument 'seed': let its reset take seed=None, options=None"),
+    ],
+)
+def test_it_is_named_in_place_of_what_gymnasium_warns_of(changes: dict[str, Any], words: str) -> None:
+    """Its checker is on by default; here a warning is an error."""
+
+    def make() -> Any:
+        return gymnasium.make(EnvSpec("Own-v0", lambda **kwargs: kind("nan"), max_episode_steps=9))
+
+    kind = type("Own", (Failing,), changes)
+    host = FromGymnasium(make).open(0, 1)
+    with pytest.raises(EnvironmentFailedError, match=f"^It does not keep to Gymnasium's contract: {words}"):
+        call(lambda: (host.reset(), host.step(np.zeros(1, int))), lambda: "It")
 
 
 @pytest.mark.parametrize(("error", "words"), [(AssertionError(), "AssertionError"), (SystemExit(4), "SystemExit: 4")])

@@ -1,5 +1,7 @@
 """`--init`: a run starts from what another one learned."""
 
+import errno
+import os
 from pathlib import Path
 
 import gymnasium
@@ -8,6 +10,8 @@ import pytest
 
 import uppertail as ut
 from uppertail.cli import main
+from uppertail.cli import train as cli_train
+from uppertail.training import checkpoint
 from worlds import Cell
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -19,7 +23,7 @@ CHAIN = ["train", "--env", "Chain", "--env.length", "8", "--rollout_steps", "16"
 def learned(tmp_path_factory):
     """The folder of a run that has learned its Chain."""
     folder = tmp_path_factory.mktemp("learned") / "run"
-    assert main([*CHAIN, "--steps", "3000", "--checkpoint_every", "99999", "--out", str(folder)]) == 0
+    assert main([*CHAIN, "--steps", "3000", "--out", str(folder)]) == 0
     assert ut.load(folder).record.greedy_returns == [1.0, 1.0]
     return folder
 
@@ -32,6 +36,42 @@ def test_a_run_starts_from_what_another_one_learned(learned):
     found = [ut.load(name).record.greedy_returns for name in ("from_nothing", "from_there")]
     assert found == [[0.0, 0.0], [1.0, 1.0]]
     assert f"init: {learned}" in Path("from_there", "config.yaml").read_text()
+
+
+def test_a_large_end_is_not_kept_unless_it_is_asked_for(monkeypatch, refused):
+    few = [*CHAIN, "--steps", "16", "--out"]
+    monkeypatch.setattr(cli_train, "MOST_BYTES", 1000)
+    assert main([*few, "large"]) == main([*few, "asked", "--checkpoint_every", "99999"]) == 0
+    assert not Path("large", "checkpoints").exists() and list(Path("asked", "checkpoints").iterdir())
+    assert "no checkpoint to start from: train that run with --checkpoint_every N" in refused(
+        [*few, "new", "--init", "large"]
+    )
+
+
+def test_an_end_that_cannot_be_kept_costs_no_results(monkeypatch, capsys):
+    real = checkpoint.write
+
+    def full(path, *content):
+        if path.parent.name == "checkpoints":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, *content)
+
+    said = "cannot be written (No space left on device): results are kept, but no run can go on from this end."
+    assert main([*CHAIN, "--steps", "16", "--out", "before"]) == 0
+    monkeypatch.setattr(checkpoint, "write", full)
+    assert main([*CHAIN, "--steps", "16", "--out", "x, and y"]) == 0
+    assert f"checkpoints/step-000000016.safetensors {said}" in capsys.readouterr().err
+    assert Path("x, and y", "summary.json").is_file()
+    assert main(["resume", "before", "--steps", "32"]) == 0
+    assert said in capsys.readouterr().err
+    assert ut.load("before").record.asked["settings"]["steps"] == 32
+
+
+def test_a_run_that_was_stopped_is_not_resumed_with_more_steps(refused):
+    assert main([*CHAIN, "--until", "solved", "--out", "solved"]) == 0
+    assert "was stopped before its limits (until solved): `uppertail train --init solved` starts" in refused(
+        ["resume", "solved", "--steps", "9999999"]
+    )
 
 
 def test_it_keeps_what_was_stored_and_chosen_too(learned):
@@ -66,7 +106,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence_and_leaves_no_folder(learned
         assert not Path("new").exists()
         return error
 
-    assert "was made with length 8, not 9, which has other observations" in sentence("--env.length", "9")
+    assert "was made with length 8, not 9, and has other observations" in sentence("--env.length", "9")
     assert "whose run had 2 seeds: use --seeds 2, or fewer." in sentence("--seeds", "3")
     assert "was made with learner LeastSquares, not GradientDescent" in sentence("--learner", "GradientDescent")
     assert "was made with distribution Gaussian, not PointMass" in sentence("--distribution", "PointMass")
@@ -90,7 +130,7 @@ class Numbers(Cell):
 @pytest.mark.slow
 def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     """Before, a traceback, or a sentence about a part that nobody had given."""
-    with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):
+    with pytest.raises(ut.InputError, match=r"whose run was made with .*, and has other observations or actions: "):
         ut.train(ut.FromGymnasium(Cell, features="hashed", returns=(0, 8)), init=learned, seeds=1, steps=32)
     with pytest.raises(
         ut.InputError,
@@ -98,5 +138,15 @@ def test_a_run_in_a_world_of_another_kind_is_refused_in_a_sentence(learned):
     ):
         ut.train(ut.FromGymnasium(Numbers, returns=(0, 1)), init=learned, seeds=1, steps=32)
     ut.train(ut.FromGymnasium(Cell, returns=(0, 8)), checkpoints=ut.Checkpoints("cell"), seeds=1, steps=32)
-    with pytest.raises(ut.InputError, match=r"whose run was made with .*, which has other observations or actions: "):
+    with pytest.raises(ut.InputError, match=r"whose run was made with .*, and has other observations or actions: "):
         ut.train(ut.Chain(length=8), init="cell", seeds=1, steps=32)
+
+
+def test_the_cause_is_named_and_not_what_only_differs(tmp_path):
+    def lake(size, **more):
+        return ut.Gym("FrozenLake-v1", kwargs={"map_name": size}, **more)
+
+    names = ["left", "down", "right", "up"]
+    ut.train(lake("4x4", action_names=names), checkpoints=ut.Checkpoints(tmp_path), seeds=1, steps=32)
+    with pytest.raises(ut.InputError, match="whose run was made with map_name 4x4, not 8x8, and has other"):
+        ut.train(lake("8x8"), init=tmp_path, seeds=1, steps=32)

@@ -22,7 +22,7 @@ from uppertail.exact.discrete import ExactReturn
 from uppertail.records import Episodes
 
 TINY = ["--env.length", "2", "--seeds", "1", "--episodes", "4", "--network.width", "4", "--quiet"]
-RESULTS = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors"}
+RESULTS = {"config.yaml", "log.jsonl", "episodes.npz", "summary.json", "networks.safetensors", "checkpoints"}
 SEED = Episodes(np.array([0.0, 1.0], np.float32), np.array([1, 1]), np.array([1, 2]))
 HELP = [sys.executable, "-m", "uppertail", "--help"]
 RETURN = {(0, 0): ExactReturn(np.array([1.0]), np.array([1.0]))}

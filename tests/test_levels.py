@@ -17,7 +17,7 @@ from uppertail.cli import main
 from uppertail.defaults import Plan
 from uppertail.environments.actions import list_actions
 from uppertail.errors import InputError
-from uppertail.export.loader import load
+from uppertail.loader import load
 
 FORCES = spaces.Box(-2.0, 2.0, (1,), np.float32)
 

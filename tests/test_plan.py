@@ -103,6 +103,8 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
     assert "; success is not defined: --env.success 30 counts it." in words(ut.FromGymnasium(Bare, returns=(0, 30)))
     switches = words(ut.FromGymnasium(Switches))
     assert switches.startswith("128 actions, learned by their parts; 1 number, "), switches
+    taxi = words(ut.Gym("Taxi-v4"))
+    assert taxi.startswith("6 actions, only those that an action mask allows; 500 states; "), taxi
     measured = words(ut.FromGymnasium(Bare))
     assert measured.endswith("success is not defined: --env.success N counts it."), "measured ranges reach too far"
     hashed = words(ut.RichSea(4, bits=3))

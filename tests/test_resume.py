@@ -106,7 +106,7 @@ def test_a_run_of_each_kind_goes_on_with_the_parts_that_it_filled_in(method, tmp
         *method.split(),
     ]
     for out, steps in (("whole", "512"), ("run", "256")):
-        assert main([*run, "--steps", steps, "--checkpoint_every", "256", "--out", out]) == 0
+        assert main([*run, "--steps", steps, "--out", out]) == 0
     assert main(["resume", "run", "--steps", "512", "--quiet"]) == 0
     networks = [checkpoint.read(tmp_path / each / "networks.safetensors")[1] for each in ("whole", "run")]
     assert records.digest(networks[0]) == records.digest(networks[1])
@@ -209,7 +209,7 @@ def no_checkpoints(folder):
 HARM = [
     (lambda folder: (folder / "config.yaml").unlink(), "holds checkpoints of ut.train alone"),
     (shutil.rmtree, "is not the folder of a run"),
-    (no_checkpoints, "`uppertail train --checkpoint_every N` makes them"),
+    (no_checkpoints, "train again, with --checkpoint_every N if it may be killed"),
     (lambda folder: replaced(folder, "replay_size: 999", "replay_size: 99"), "was made with replay_size 999, not 99"),
     (lambda folder: replaced(folder, "length: 4", "length: 5"), "was made with length 4, not 5"),
     (lambda folder: (folder / "config.yaml").write_text("seeds: [1"), "is not valid YAML"),

@@ -97,13 +97,16 @@ gymnasium.register("Testing/Stalls-v0", lambda **_: Stalls())
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("every", "goes_on"), [(["--checkpoint_every", "512"], "; `uppertail resume run` continues the run"), ([], "")]
+)
 def test_a_run_that_an_environment_ends_says_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Any
+    every: list[str], goes_on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ["--env", "Gym", "--env.id", "Testing/Stalls-v0", "--env.returns", "[0, 8]", "--env.features", "hashed"]
-    limits = ["--seeds", "1", "--steps", "4096", "--checkpoint_every", "512"]
+    limits = ["--seeds", "1", "--steps", "4096", *every]
     said = refused(["train", *asked, *limits, "--quiet", "--out", "run"])
-    where = "What was learned until then is in run; `uppertail resume run` continues the run."
+    where = f"What was learned until then is in run{goes_on}."
     assert re.search(r"raised RuntimeError: the motor stalled \(test_.* \d+\)\. ", said) and said.endswith(f"{where}\n")
     assert Path("run", "networks.safetensors").is_file()

@@ -247,7 +247,7 @@ def test_only_gifs_of_ours_are_replaced(tmp_path):
     for _ in range(2):
         animation.write(output_file(str(path), {".gif": MARK}, "a GIF"))
     path.write_bytes(path.read_bytes().replace(MARK, b"taken on holiday"[: len(MARK)]))
-    with pytest.raises(InputError, match=r"run.gif' exists already, and no `uppertail` made it"):
+    with pytest.raises(InputError, match=r"run.gif' exists already, and this command did not make it"):
         output_file(str(path), {".gif": MARK}, "a GIF")
 
 

@@ -1,6 +1,7 @@
 """What people type who come from elsewhere: it is understood, or one sentence says what is meant."""
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import uppertail as ut
 from uppertail.cli.commands import COMMANDS, options_of
 from uppertail.cli.train import parse_request
 from uppertail.environments.gymnasium.from_gymnasium import builder_of
-from uppertail.parts import ELSEWHERE, PARTS
+from uppertail.parts import ABSENT, ELSEWHERE, KIND_OF, PARTS
 from uppertail.schema import require_type
+from uppertail.training.results import USES
 from uppertail.training.settings import USUAL_EPISODES
 
 
@@ -61,6 +63,32 @@ def test_names_of_other_libraries_lead_to_the_option(name: str) -> None:
     assert str(caught.value) == f"There is no option --{name}. Did you mean --{ELSEWHERE[name]}?"
 
 
+@pytest.mark.parametrize(("name", "kind"), KIND_OF.items())
+def test_names_of_other_libraries_lead_to_the_built_in_kind(name: str, kind: str) -> None:
+    (part,) = [part for part, each in PARTS.items() if kind in each.kinds]
+    with pytest.raises(ut.InputError) as caught:
+        parse_request([f"--{part}", name.lower()])
+    assert str(caught.value).endswith(f"or the import path of your own class. Did you mean {kind}?")
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["--policy.lwo", "2"], "UCB has no setting 'lwo'. Did you mean --policy.low?"),
+        (["--name", "mine"], "There is no option --name. Did you mean --out?"),
+        (
+            ["--env", "CartPole-v1", "--env.kwargs.how", "four"],
+            "Gym has no setting 'kwargs.how'. Arguments of the environment itself go into --env.kwargs '{how: VALUE}'.",
+        ),
+        (["--device", "cpu"], f"There is no option --device.{ABSENT['device']}"),
+    ],
+)
+def test_a_slip_and_what_only_others_have_get_a_remedy(typed: list[str], words: str) -> None:
+    with pytest.raises(ut.InputError) as caught:
+        parse_request(typed)
+    assert str(caught.value) == words
+
+
 def test_they_lead_to_options_that_there_are() -> None:
     known = {*COMMANDS["train"].options, *PARTS, *options_of(ut.Settings), "env.id", "network.width"}
     assert {option.split()[0] for option in ELSEWHERE.values()} <= known
@@ -78,7 +106,12 @@ def test_in_a_file_they_have_no_dashes(tmp_path: Path) -> None:
         ("Toy", {"gamma": 0.9}, "There is no setting gamma. Did you mean discount?"),
         ("Toy", {"total_timesteps": 9}, "There is no setting total_timesteps. Did you mean steps?"),
         ("Toy", {"sedes": 9}, "There is no setting sedes. Did you mean seeds?"),
-        ("Toy", {"exp_name": "mine"}, "There is no setting exp_name. Did you mean checkpoints?"),
+        ("Toy", {"exp_name": "mine"}, "Did you mean checkpoints, or `uppertail train --out DIR`, which"),
+        ("Toy", {"out": "mine"}, "There is no setting out. Did you mean checkpoints, or `uppertail train --out DIR`, "),
+        ("Toy", {"verbose": 1}, "There is no setting verbose. Did you mean on_chunk, which is called with the"),
+        ("Toy", {"device": "cpu"}, f"There is no setting device.{ABSENT['device']}"),
+        ("Toy", {"track": True}, "There is no setting track. Did you mean on_chunk, which a logger can be"),
+        ("Toy", {"distribution": 50}, "distribution is 50: give a number by name, such as steps=50."),
         ("Toy", {"epsilon": 0.1}, 'There is no setting epsilon. Did you mean policy="EpsilonGreedy"?'),
         ("Toy", {"xyz": 9}, "There is no setting xyz. `help(ut.Settings)` lists them."),
         ("Toy", {"seeds": 0}, "seeds is 0: use 1 or more."),
@@ -94,6 +127,14 @@ def test_what_python_does_not_understand_gets_a_sentence(environment: Any, argum
     assert words in str(caught.value)
 
 
+def test_a_name_of_gymnasium_without_a_version_is_the_newest() -> None:
+    newest = max((each for each in gymnasium.registry if each.startswith("Taxi-v")), key=lambda each: int(each[6:]))
+    assert parse_request(["--env", "Taxi"]).built.env == builder_of("Taxi") == ut.Gym(newest)
+    assert parse_request(["--env", "FrozenLake"]).built.env == builder_of("FrozenLake") == ut.FrozenLake()
+    with pytest.raises(ut.InputError, match=r"^Unknown env 'cartpole': use .* Did you mean CartPole\?$"):
+        parse_request(["--env", "cartpole"])
+
+
 def test_a_class_of_gymnasium_makes_an_environment() -> None:
     class Mine(gymnasium.Env[Any, Any]):
         observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)
@@ -105,6 +146,11 @@ def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingRe
     for name, use in (("predict", "act"), ("load", "load"), ("save", "Checkpoints"), ("learn", "Checkpoints")):
         with pytest.raises(AttributeError, match=rf"^a TrainingResult has no '{name}': use .*{use}\("):
             getattr(result, name)
+    for name in ("report", "watch", "summary", "history", "policy", "q_values", "env", "model"):
+        with pytest.raises(AttributeError, match=rf"^a TrainingResult has no '{name}': use {re.escape(USES[name])}$"):
+            getattr(result, name)
+    assert result.act(0, explore=True, key=0) in (0, 1)
+    assert (result.record.environment, result.distribution(0).mean.shape) == ("Toy", (2,))
     with pytest.raises(AttributeError, match=r"has no 'xyz'$"):
         _ = result.xyz
 
@@ -115,6 +161,7 @@ def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingRe
         (ut.Settings, {"gamma": 0.9}, "Settings has no setting gamma. Did you mean discount?"),
         (ut.Settings, {"polcy": "UCB"}, "has no setting polcy. Did you mean policy, an argument of `ut.train`?"),
         (ut.Settings, {"track": True}, "Settings has no setting track. `help(ut.Settings)` lists them."),
+        (ut.Settings, {"device": "cpu"}, f"Settings has no setting device.{ABSENT['device']}"),
         (ut.Chain, {"lenght": 3}, "Chain has no setting lenght. Did you mean length?"),
         (ut.Gym, {"id": "CartPole-v1", "retruns": (0, 1)}, "Gym has no setting retruns. Did you mean returns?"),
         (ut.UCB, {"c": 2.0}, "UCB has no setting c. Its settings are low, high."),

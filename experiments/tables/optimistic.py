@@ -7,7 +7,7 @@ from experiments.tables.cells import last, number, read
 LEARNERS = {
     "spread": "`spread`: mean and standard deviation, c = 2",
     "optimistic": "`optimistic`: Q starts at the highest return",
-    "count": "`count`: MBIE-EB, bonus 0.1 / sqrt(n)",
+    "count": r"`count`: MBIE-EB, bonus $0.1 / \sqrt{n}$",
 }
 TASKS = {"Chain-100": "Chain 100", "DeepSea-20": "DeepSea 20", "DeepSea-50": "DeepSea 50"}
 

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-CLOSE, SHORT = 0.72, 3  # how alike a name has to be that is hinted at, from 0 to 1; letters that have to be equal
+CLOSE, SHORT = 0.72, 3  # how alike a name has to be that is hinted at, from 0 to 1; of so few letters, none may differ
 LONGEST = 200  # the most characters of a value that a sentence shows
 
 
@@ -78,11 +78,13 @@ def nearest(
 ) -> str:
     """A hint at names like this one, each after a prefix, as a sentence after another; empty if there are none.
 
+    One of the same letters, in any order, comes before all that are alike.
     `shown` has what is shown of some names.
     """
     by_lower = {each.lower(): (shown or {}).get(each, each) for each in names}
-    alike = [each for each in by_lower if len(each) > SHORT or each == name.lower()]
-    close = difflib.get_close_matches(name.lower(), alike, n=count, cutoff=CLOSE)
+    swapped = [each for each in by_lower if sorted(each) == sorted(name.lower())][:count]
+    alike = [each for each in by_lower if len(each) > SHORT]
+    close = swapped or difflib.get_close_matches(name.lower(), alike, n=count, cutoff=CLOSE)
     return f" Did you mean {' or '.join(prefix + by_lower[each] for each in close)}?" if close else ""
 
 

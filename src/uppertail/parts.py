@@ -226,7 +226,7 @@ _SYNONYMS = {
     "network.width": "net_arch hidden_size",
     "env": "env_id",
     "quiet": "verbose silent",
-    "out": "save exp_name run_name output output_dir save_dir save_path log_dir",
+    "out": "save name exp_name run_name output output_dir save_dir save_path log_dir",
     "logger wandb": "track wandb use_wandb",
     "logger tensorboard": "tensorboard tensorboard_log",
     "checkpoint_every": "checkpoint_freq checkpoint_interval save_freq save_interval",
@@ -235,6 +235,27 @@ _SYNONYMS = {
 ID = re.compile(r"[\w./-]*(:|-v)[\w./:-]*")  # of an environment of Gymnasium: its version, or its module first
 ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in names.split()}
 """The option for each name that other libraries give it."""
+
+ABSENT: dict[str, str] = dict.fromkeys(
+    ("device", "devices", "cuda", "gpu", "use_cuda", "no_cuda"),
+    " JAX uses a GPU where it finds one: set the environment variable JAX_PLATFORMS=cpu to use the CPU.",
+)
+"""What does the work of options that only other libraries have."""
+
+_KINDS = {
+    "Categorical": "C51 Distributional",
+    "Quantile": "QRDQN QR-DQN",
+    "GradientDescent": "DQN DDQN SGD Adam",
+    "PerAction": "MLP MlpPolicy CNN CnnPolicy",
+    "Ensemble": "BootstrappedDQN Bootstrapped",
+    "RunningMean": "Polyak Soft EMA",
+    "Periodic": "Hard",
+    "Prioritized": "PER",
+    "EpsilonGreedy": "Epsilon eps_greedy",
+    "Softmax": "Boltzmann",
+}
+KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+"""The built-in kind for each name that other libraries give it."""
 
 
 def part_of(part: str, given: Any) -> Any:
@@ -259,7 +280,9 @@ def class_named(part: str, name: Any) -> type:
     shown = printable(name[:200])
     require_kept(part, name)
     if name not in known.kinds and "." not in name:
-        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, known.kinds, 1)}")
+        there = {each: kind for each, kind in KIND_OF.items() if kind in known.kinds}
+        names = [*known.kinds, *there, *(_newest_ids() if part == "env" else ())]
+        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, names, 1, shown=there)}")
     why = ""
     try:
         kind = pydoc.locate(f"{known.kinds[name]}.{name}" if name in known.kinds else name)
@@ -280,6 +303,16 @@ def class_named(part: str, name: Any) -> type:
 def is_id(name: Any) -> bool:
     """Whether it looks like the id of an environment of Gymnasium, which may name a module before a colon."""
     return isinstance(name, str) and bool(ID.fullmatch(name))
+
+
+def newest(name: Any) -> Any:
+    """A name as it is, or the id of the newest version, where Gymnasium has it with one and no builder here has it."""
+    is_open = isinstance(name, str) and name not in PARTS["env"].kinds and "." not in name and not is_id(name)
+    return _newest_ids().get(name, name) if is_open else name
+
+
+def _newest_ids() -> dict[str, str]:
+    return importlib.import_module("uppertail.environments.gymnasium.gym").newest_ids()  # where Gymnasium is known
 
 
 def require_kept(part: str, name: Any) -> None:

@@ -157,7 +157,7 @@ def output_file(name: str, marks: Mapping[str, bytes], what: str) -> Path:
     require_parent(path)
     with contextlib.suppress(OSError):  # writing says why
         if path.is_file() and marks[path.suffix.lower()] not in path.read_bytes():
-            raise InputError(f"The file {name!r} exists already, and no `uppertail` made it: give another name.")
+            raise InputError(f"The file {name!r} exists already, and this command did not make it: give another name.")
     return path
 
 

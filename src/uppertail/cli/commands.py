@@ -96,7 +96,9 @@ PRESET = (
     "override it"
 )
 PLAN = "what an earlier run chose, as its config.yaml has it, and this one repeats; null: it is chosen anew"
-CHECKPOINT_EVERY = "environment steps of each seed between checkpoints, for `uppertail resume`; null: none"
+CHECKPOINT_EVERY = (
+    "environment steps of each seed between checkpoints; null: one at the end, if it takes at most 100 MB"
+)
 INIT = "folder of a run with checkpoints, from whose end this one starts: same observations, actions and parts"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
 RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
@@ -149,10 +151,10 @@ episodes.npz, summary.json, networks.safetensors and curve.png to a folder.""",
         ),
         Command(
             "resume",
-            """Continues a run that was killed or interrupted, from its last checkpoint. It needs `uppertail train
---checkpoint_every N`, and writes what the run would have written. With --steps N, a run that ended at its limit of
-steps continues to a later one. Until it has written results, the new limit is in config-next.yaml; without that file
-the run has its old limit.""",
+            """Continues a run that was killed or interrupted, from its last checkpoint; after a kill, it needs
+`uppertail train --checkpoint_every N`. It writes what the run would have written. With --steps N, a run that ended at
+its limit of steps continues to a later one. Until it has written results, the new limit is in config-next.yaml; without
+that file the run has its old limit.""",
             {
                 **FOLDER,
                 "steps": Option(int | None, None, "a new limit of environment steps, beyond that of the run"),

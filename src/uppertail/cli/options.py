@@ -20,7 +20,7 @@ import docstring_parser
 
 from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, join_names, nearest, printable, short_text
-from uppertail.parts import ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_id, name_of
+from uppertail.parts import ABSENT, ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_id, name_of, newest
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
@@ -145,7 +145,7 @@ def parse(
             f"--env {printable(path)} names a file: name its module, as seen from the current folder, and the "
             f"environment that it registers, such as {printable(module)}:{printable(name or 'Mine-v0')}."
         )
-    if "env" in parts and is_id(name := given.get("env")):
+    if "env" in parts and is_id(name := newest(given.get("env"))):
         if given.setdefault("env.id", name) != name:
             raise InputError(f"--env {printable(str(name))} and --env.id name two environments: leave one out.")
         given["env"] = "Gym"
@@ -206,7 +206,7 @@ def _typed(program: str, options: Mapping[str, Option], rest: list[str]) -> Iter
             yield name, unnamed.pop(0) if option.nargs == "?" else [unnamed.pop(0) for _ in [*unnamed]]
     if unnamed:
         name = printable(unnamed[0])
-        known = f" For this environment, use --env {name}." if is_id(name) or name in PARTS["env"].kinds else ""
+        known = f" For this environment, use --env {name}." if is_id(newest(name)) or name in PARTS["env"].kinds else ""
         dash = nearest(name.lstrip("-"), (*options, *PARTS), 1, "--") if name.startswith("-") else ""
         raise InputError(f"{name!r} belongs to no option: `{program} --help` lists them.{known or dash}")
 
@@ -249,6 +249,8 @@ def _unknown(
             f"--{name}.NAME VALUE, but no other environment."
         )
     if part not in classes:
+        if (elsewhere := name.replace("-", "_")) in ABSENT:
+            return f"There is no option {dashes}{name}.{ABSENT[elsewhere]}"
         kinds = {each: classes.get(each) or class_named(each, PARTS[each].default) for each in parts}
         own = {setting: f"{each}.{setting}" for each, kind in kinds.items() for setting in options_of(kind)}
         here = {**own, **{each: each for each in (*parts, *options)}}
@@ -259,11 +261,12 @@ def _unknown(
     if setting in SETTLED.get(kind, {}):
         needs = "a run with it needs the version of uppertail that made it"
         return f"{kind} has no setting {setting} any more: leave it out; {needs}."
+    argument = setting.removeprefix("kwargs.")
     near = nearest(setting.replace("-", "_"), options_of(classes[part]), 1, f"--{part}.")
-    if kind == "Gym" and not near:
+    if kind == "Gym" and (argument != setting or not near):
         return (
             f"Gym has no setting {printable(setting)!r}. Arguments of the environment itself go into --env.kwargs "
-            f"'{{{printable(setting)}: VALUE}}'."
+            f"'{{{printable(argument)}: VALUE}}'."
         )
     others = {} if changed else PARTS[part].classes  # the command takes no other class
     owners = [name for name, each in others.items() if setting in options_of(each)]

@@ -1,5 +1,6 @@
 """`uppertail resume`: continues a run that was killed or interrupted."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,13 +33,14 @@ def go_on(folder: Path, steps: int | None, trust: bool, quiet: bool, beside: Seq
                 f"The run in {folder} ended when the loss of seed {diverged['seed']} became NaN or infinite, by "
                 f"environment step {diverged['step']}: train again {remedy(run.summary)}."
             )
+        onward = f"`uppertail train --init {shlex.quote(str(folder))}` starts another run from it."
         if run.finished and steps is None and not later.is_file():
             if not quiet:
-                print(
-                    f"The run in {folder} is finished: nothing is left to compute, and nothing was changed. "
-                    "`--steps N` raises its limit of steps."
-                )
+                more = onward if run.summary["stopped"] else f"`--steps N` raises a limit of steps, and {onward}"
+                print(f"The run in {folder} is finished: nothing is left to compute, and nothing was changed. {more}")
             return 0
+        if run.finished and run.summary["stopped"]:
+            raise InputError(f"The run in {folder} was stopped before its limits ({run.summary['stopped']}): {onward}")
         require_trust(folder, trust)
         if later.is_file() and steps is None:
             steps = read_request(later).settings.steps
@@ -55,7 +57,9 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
     loggers, checkpoints = request.loggers(folder), request.checkpoints(folder)
     files = checkpoints.files()
     if not files and (checkpoints.every is None or steps is not None):
-        raise InputError(f"The run in {folder} has no checkpoints: `uppertail train --checkpoint_every N` makes them.")
+        raise InputError(
+            f"The run in {folder} has no checkpoints: train again, with --checkpoint_every N if it may be killed."
+        )
     if not quiet:
         print(f"Going on from {files[0].name}." if files else "There is no checkpoint yet: beginning again.")
     run = request.run(checkpoints.plan() or request.plan)
@@ -70,6 +74,9 @@ def _train(folder: Path, config: Path, steps: int | None, quiet: bool, beside: S
 def _require_longer(before: int | None, steps: int, folder: Path) -> None:
     """Refuses a limit that is not beyond the one that the run has."""
     if before is None:
-        raise InputError(f"The run in {folder} has no limit of steps to raise: train again with more episodes.")
+        raise InputError(
+            f"The run in {folder} has no limit of steps to raise: `uppertail train --init {shlex.quote(str(folder))}` "
+            "starts another run from it."
+        )
     if steps <= before:
         raise InputError(f"steps is {steps}, but the run in {folder} already goes to step {before}: use more.")

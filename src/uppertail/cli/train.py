@@ -20,6 +20,7 @@ from rich.table import Column
 from rich.text import Text
 
 from uppertail import records
+from uppertail.capacity import size_of
 from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
 from uppertail.cli.options import PartChoice, Values
@@ -32,7 +33,7 @@ from uppertail.records import RunRecord, digest, episode_text, median_episode
 from uppertail.records.run_folder import PLAN
 from uppertail.training import process
 from uppertail.training.checkpoint import save_networks
-from uppertail.training.checkpoints import Checkpoints
+from uppertail.training.checkpoints import MOST_BYTES, Checkpoints
 from uppertail.training.earlier import Earlier
 from uppertail.training.ledger import Progress
 from uppertail.training.method import Method
@@ -125,7 +126,8 @@ class Request:
 
     def checkpoints(self, folder: Path) -> Checkpoints:
         """Where the states of a run in this folder are saved, and how often."""
-        return Checkpoints(folder, self.built.checkpoint_every, complain)
+        every = self.built.checkpoint_every
+        return Checkpoints(folder, every, complain, MOST_BYTES if every is None else None)
 
     def loggers(self, folder: Path) -> list[Logger]:
         """The loggers beside log.jsonl; each is ready, but has written nothing."""
@@ -191,11 +193,14 @@ def read_request(config: Path, beside: Sequence[str] = ()) -> Request:
 
 def main(values: Values) -> int:
     """Runs the command."""
-    return begin(request_of(values))
+    return begin(request_of(values), keeps_end=True)
 
 
-def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
-    """Trains what was asked for, and returns the exit code; `beside` are called with the progress after each chunk."""
+def begin(request: Request, beside: Sequence[OnChunk] = (), keeps_end: bool = False) -> int:
+    """Trains what was asked for, and returns the exit code; `beside` are called with the progress after each chunk.
+
+    `keeps_end`: whether there is a small checkpoint at the end, if none was asked for.
+    """
     process.limit_threads(request.settings.seeds)
     request.check(Path(request.built.out or RUNS / request.name))  # an error here or in the next line leaves no file
     run, learned = request.begun()
@@ -204,7 +209,8 @@ def begin(request: Request, beside: Sequence[OnChunk] = ()) -> int:
         show_plan(run)
         return 0
     folder = request.claim()
-    checkpoints = None if request.built.checkpoint_every is None else request.checkpoints(folder)
+    fits = keeps_end and size_of(run.driver.template) <= MOST_BYTES  # else its state is not gathered for nothing
+    checkpoints = request.checkpoints(folder) if fits or request.built.checkpoint_every is not None else None
     with records.locked(folder):
         records.write_config(folder / records.CONFIG, request.config_with(run.plan))
         return train(run, folder, checkpoints, request.loggers(folder), request.built.quiet, beside, learned)
@@ -227,7 +233,11 @@ def train(
     if not quiet:
         print(f"{env}: {run.opening}", file=sys.stderr)
     log, shown = JSONL(folder / records.LOG), shlex.quote(str(folder))
-    on = f"; `uppertail resume {shown}` continues the run" if checkpoints else ""
+
+    def on() -> str:
+        goes_on = checkpoints and (checkpoints.every or checkpoints.files())
+        return f"; `uppertail resume {shown}` continues the run" if goes_on else ""
+
     with interruptible() as asked_to_stop:  # an interrupted run still writes what it learned
         try:
             with progress_bar(label, quiet, asked_to_stop) as show, contextlib.ExitStack() as logs:
@@ -237,14 +247,14 @@ def train(
                 )
         except TrainingFailedError as error:
             _write(folder, error.result, label)
-            goes_on = "" if error.result.record.diverged else on
+            goes_on = "" if error.result.record.diverged else on()
             raise InputError(f"{error} What was learned until then is in {folder}{goes_on}.") from error
         _write(folder, result, label)
     for remark in remarks(run, result):
         complain(whose + remark)
     if asked_to_stop.is_set() and not quiet:
         if result.record.interrupted:
-            said = f"Interrupted: what was learned until now is kept{on}"
+            said = f"Interrupted: what was learned until now is kept{on()}"
         else:
             said = "The run was at its end when the signal came: it is complete"
         unplayed = any(map(math.isnan, result.record.greedy_returns))

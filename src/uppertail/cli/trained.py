@@ -59,7 +59,8 @@ def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
     request = parse_request([config, *changes])
     other = InputError(
         f"With {' '.join(changes)} the environment has other observations or actions than those of the run in "
-        f"{opened.folder}, so what was learned cannot be played there: change other settings."
+        f"{opened.folder}, and what was learned does not apply to them: a table knows the states that it met, and a "
+        "network has an input for each number. Change what leaves them the same, such as a time limit, or train there."
     )
     try:
         run = request.run(opened.file.header.plan)

@@ -1,5 +1,6 @@
 """Networks whose members are draws of one network: by dropout, or of weights that are normally distributed."""
 
+import abc
 import dataclasses
 import math
 from typing import Any, Self
@@ -20,6 +21,11 @@ START_STD = 0.5
 
 class DrawnNetwork(PerceptronNetwork):
     """A network of perceptrons with members that are draws of it: together they learn as much as one."""
+
+    @property
+    @abc.abstractmethod
+    def member_parameters(self) -> PyTree:
+        """The weights and biases of the members; every array has leading axes [actions, members]."""
 
     def member_weights(self, extras: PyTree) -> Float[Array, " members"]:
         return jnp.full(self.members, 1 / (self.members or 1))
@@ -74,6 +80,14 @@ class DropoutNetwork(DrawnNetwork):
     @property
     def members(self) -> int:
         return self.masks[0].shape[1]
+
+    @property
+    def member_parameters(self) -> PyTree:
+        """What is left out does not reach the next layer."""
+        (first, *later), biases = self.learned
+        kept = (mask[..., None] * weight[:, None] for mask, weight in zip(self.masks, later, strict=True))
+        alike = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, None], self.members, axis=1), (first, biases))
+        return (alike[0], *kept), alike[1]
 
     def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
         def one(own: PyTree, masks: PyTree) -> Float[Array, " outputs"]:
@@ -165,12 +179,15 @@ class VariationalNetwork(DrawnNetwork):
     def members(self) -> int:
         return jax.tree.leaves(self.noise)[0].shape[1]
 
-    def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
+    @property
+    def member_parameters(self) -> PyTree:
         def draw(mean: Array, raw: Array, noise: Array) -> Array:
             return mean[:, None] + jax.nn.softplus(raw)[:, None] * jax.lax.stop_gradient(noise)
 
-        drawn = jax.tree.map(draw, self.mean, self.raw_std, self.noise)
-        return self.of_members(self.encoder, drawn, observation)
+        return jax.tree.map(draw, self.mean, self.raw_std, self.noise)
+
+    def outputs(self, observation: Array) -> Float[Array, "members actions outputs"]:
+        return self.of_members(self.encoder, self.member_parameters, observation)
 
     def observe(self, observations: Array) -> Self:
         encoder = self.encoding.observe(self.encoder, observations)

@@ -176,7 +176,7 @@ def plan_of(asked: Mapping[str, Any], filled: Mapping[str, Any], chosen: Mapping
     return Plan({**entries, **{name: each for name, each in chosen.items() if name not in entries}})
 
 
-def in_words(plan: Plan, space: ObservationSpace, actions: Actions, success: Success) -> str:
+def in_words(plan: Plan, space: ObservationSpace, actions: Actions, success: Success, has_masks: bool) -> str:
     """What was chosen for a run, in a line.
 
     Args:
@@ -184,9 +184,12 @@ def in_words(plan: Plan, space: ObservationSpace, actions: Actions, success: Suc
         space: of the observations.
         actions: how they are numbered.
         success: when episodes are a success.
+        has_masks: whether the environment says which actions are allowed.
     """
-    by_parts = ", learned by their parts" if actions.sizes else ""
-    parts = [counted(actions.size, "action") + by_parts, *_of_observations(plan, space), _learns(plan["learner"])]
+    by_parts = ", learned by their parts" * bool(actions.sizes)
+    allowed = ", only those that an action mask allows" * has_masks
+    listed = f"{counted(actions.size, 'action')}{by_parts}{allowed}"
+    parts = [listed, *_of_observations(plan, space), _learns(plan["learner"])]
     low, high = plan["returns"]
     span = f"{low:.4g} to {high:.4g}" if low < high else "not known yet"
     parts.append(f"returns {span}, {plan.entries['returns'].reason}")

@@ -16,7 +16,7 @@ from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
 from uppertail.defaults.repeats import LEAST_MORE, LEAST_PAID, REPEATED, SOON
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
-from uppertail.environments.spaces import LARGE
+from uppertail.environments.spaces import IMAGE_SIDE, LARGE
 from uppertail.evidence import PixelCounts
 from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
 from uppertail.learners import LeastSquares
@@ -45,8 +45,9 @@ MOVED_BY = (
     "not shown, so two are shown: `act` takes both, and the action between them (--env.stack 1: the last one alone)."
 )
 FLAT = (
-    "{} {} read as plain numbers, each pixel by itself, since only an image that stands alone is learned as one: show "
-    "it alone (--env.wrappers), or places in it as numbers."
+    "{} {} read as plain numbers, each pixel by itself, since only an image of at least {} pixels a side that stands "
+    "alone is learned as one: show it alone (--env.wrappers), or places in it as numbers. Codes, such as kinds of "
+    "tiles, need --env.features one_hot: an input for each value."
 )
 SINGLE = (
     "Each move can be undone by another action, so each step is a decision: several would pass places by. If goals are "
@@ -169,7 +170,9 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     if tell_more:
         return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, ORDERED)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
-    note = FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are") if images else None
+    note = (
+        FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are", IMAGE_SIDE) if images else None
+    )
     return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
 
 

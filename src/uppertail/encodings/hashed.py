@@ -1,8 +1,6 @@
 """Observations of any kind, each with a place of its own in a hash table: a one-hot for those that repeat exactly."""
 
 import dataclasses
-import hashlib
-from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -14,6 +12,7 @@ from uppertail.encodings.base import Encoding
 from uppertail.encodings.vector import Vector
 from uppertail.errors import InputError
 from uppertail.hashing import hash_of_numbers
+from uppertail.loader import place_of, without
 
 Table = Float[Array, "places 2"]
 
@@ -30,19 +29,7 @@ def hash_of(observation: Any) -> np.ndarray:
 
 def hashes_of(observation: Any, background: Real[np.ndarray, "pixels channels"]) -> Int[np.ndarray, "2"]:
     """The hash of an observation whose background is blank, which tells states apart, and that of all of it."""
-    return np.array([hash_of(_without(observation, background)), hash_of(observation)])
-
-
-def _without(value: Any, background: Real[np.ndarray, "pixels channels"]) -> Any:
-    """An observation with zeros for these pixels of its images, whose last axis is that of channels."""
-    if isinstance(value, Mapping):
-        return {name: _without(part, background) for name, part in value.items()}
-    if isinstance(value, tuple | list):
-        return [_without(part, background) for part in value]
-    if np.ndim(value) != 3 or np.shape(value)[-1] != background.shape[-1]:
-        return value
-    is_background = (np.asarray(value)[..., None, :] == background).all(axis=-1).any(axis=-1)
-    return np.where(is_background[..., None], 0, value)
+    return np.array([hash_of(without(observation, background)), hash_of(observation)])
 
 
 def one_hot_text(text: str) -> Float[np.ndarray, " places"]:
@@ -50,33 +37,6 @@ def one_hot_text(text: str) -> Float[np.ndarray, " places"]:
     places = np.zeros(TEXT_PLACES, np.float32)
     places[place_of(str(text), TEXT_PLACES)] = 1
     return places
-
-
-def place_of(observation: Any, places: int) -> int:
-    """The place, from 0, of numbers, arrays, texts, or mappings or sequences of these; the same in every process."""
-    total = hashlib.blake2b(digest_size=8)
-    for part in _parts(observation):
-        total.update(len(part).to_bytes(8) + part)
-    return int.from_bytes(total.digest()) % places
-
-
-def _parts(value: Any) -> Iterator[bytes]:
-    """The parts of an observation, with marks of where mappings and sequences begin; 0 and -0 are the same."""
-    if isinstance(value, str):
-        yield from (b"text", value.encode(errors="surrogatepass"))
-    elif isinstance(value, Mapping):
-        yield f"mapping of {len(value)}".encode()
-        for name in sorted(value, key=str):
-            yield from (*_parts(str(name)), *_parts(value[name]))
-    elif isinstance(value, tuple | list):
-        yield f"sequence of {len(value)}".encode()
-        for part in value:
-            yield from _parts(part)
-    elif (array := np.asarray(value)).dtype.kind in "biuf":  # whatever the width of its type
-        wide = np.ascontiguousarray(array, np.float64 if array.dtype.kind == "f" else np.int64)
-        yield from (str(array.shape).encode(), (wide + 0.0 if array.dtype.kind == "f" else wide).tobytes())
-    else:
-        yield repr(value).encode(errors="surrogatepass")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,9 +15,17 @@ from uppertail.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class HashedStates(ObservationSpace):
-    """A whole observation, as its hash: an integer of 1 or more."""
+    """A whole observation, as its hash: an integer of 1 or more.
 
-    places: int  # number of places for different ones; a power of 2 that is not smaller is taken
+    Args:
+        places: how many there are for different ones; a power of 2 that is not smaller is taken.
+        background: pixels that do not count.
+        pixels: the type that the numbers of an image have before they are hashed; empty: it is no image alone.
+    """
+
+    places: int
+    background: tuple[tuple[float, ...], ...] = ()
+    pixels: str = ""
 
     def encoding(self, preferences: Preferences) -> Encoding:
         return Hashed(1 << (self.places - 1).bit_length())

@@ -105,6 +105,11 @@ def is_image(space: Any) -> bool:
     return is_a(space, "Box") and _image(space) is not None
 
 
+def is_grid(space: Any) -> bool:
+    """Whether it is a grid of integers, with or without channels, that is too small for an image."""
+    return is_a(space, "Box") and space.dtype.kind in "iu" and len(space.shape) in (2, 3) and _image(space) is None
+
+
 def leaves(space: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The parts of a space that are neither Dict nor Tuple, and where they are."""
     if is_a(space, "Dict", "Tuple"):

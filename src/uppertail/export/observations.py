@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.encodings import HashedStates, Pixels, States, one_hot_text
+from uppertail.encodings import TEXT_PLACES, HashedStates, Pixels, States, one_hot_text
+from uppertail.encodings.hashed import MOST
 from uppertail.environments import Reading
 from uppertail.environments.spaces import Part
-from uppertail.errors import InputError
-from uppertail.export.operations import Program
+from uppertail.export.operations import Program, Value
 
 LOADED = "call run.act of uppertail.load in place of a file"
 """What to do where there is no export."""
@@ -23,12 +23,12 @@ NEEDED = f"{LOADED}, or train with what is left open by default"
 def read(reading: Reading, actions: int) -> Program:
     """A program for so many actions that has `seen` an observation; InputError if a file cannot read it."""
     shape, parts = reading.shape, reading.parts
-    if not parts and (shape is None or isinstance(reading.space, HashedStates)):
-        raise InputError(
-            f"The observations of this run are hashed as a whole, which a file cannot do: {LOADED}, or train without "
-            "--env.encoding hashed, but with --learner GradientDescent if they are images, or with --env.features "
-            "hashed if they are numbers."
-        )
+    if isinstance(reading.space, HashedStates):
+        program = Program(actions, reading.space.pixels, shape or ())
+        program.arrays["background"] = np.array(reading.space.background or np.zeros((0, 0)))  # in its own type
+        hashes = program.add("hashes", program.observation, MOST, Value(program, "background"))
+        program.seen = program.add("uint32", hashes)
+        return program
     if isinstance(reading.space, States) and shape == ():
         program = Program(actions, "int64")
         program.seen = program.observation - reading.first
@@ -41,7 +41,7 @@ def read(reading: Reading, actions: int) -> Program:
     kind = "int64" if parts and all(part.sizes for part in parts) else "float32"
     program = Program(actions, "" if shape is None else kind, (math.prod(shape or ()),))
     program.seen = whole = program.observation
-    given = [whole if shape is not None else program.add("part", whole, *part.path) for part in parts]
+    given = [whole if shape is not None else _given(part, whole) for part in parts]
     if isinstance(reading.space, States) and parts:
         program.seen = _state(parts, given)
     elif parts:
@@ -60,10 +60,15 @@ def _state(parts: tuple[Part, ...], given: list[Any]) -> Any:
     return functools.reduce(np.add, digits)
 
 
+def _given(part: Part, whole: Any) -> Any:
+    """A part of dicts or tuples [n, numbers]: a text as the one-hot of its hash, all else as it is."""
+    if part.numbers is one_hot_text:
+        return np.equal(whole.program.add("texts", whole, TEXT_PLACES, *part.path), np.arange(TEXT_PLACES))
+    return whole.program.add("part", whole, *part.path)
+
+
 def _numbers(part: Part, given: Any) -> Any:
     """A part as numbers [n, numbers]: each integer as a one-hot or as it is, counted from 0."""
-    if part.numbers is one_hot_text:
-        raise InputError(f"A text is a part of the observations of this run, which a file cannot hash: {LOADED}.")
     program, sizes = given.program, np.array(part.sizes, int)
     if not sizes.size:
         return program.add("float32", given)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from uppertail import loader
 from uppertail.errors import InputError, import_package
-from uppertail.export import loader
 
 
 @dataclasses.dataclass
@@ -19,7 +19,7 @@ class Program:
     """Operations on arrays; each result and each constant has a name."""
 
     actions: int  # how many there are
-    type: str  # of observations: that of an array; empty: they are dicts or tuples
+    type: str  # of observations: that of an array; empty: they are taken as the environment gives them
     shape: tuple[int, ...] = ()  # of the array of one observation
     seen: Any = None  # the observation as the network takes it: states [n], or numbers [n, entries]
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)  # the constants
@@ -143,8 +143,8 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
 
     if not program.type:
         raise InputError(
-            "The observations of this run are dicts or tuples, as stacked ones are, and ONNX takes arrays alone: "
-            "export to NAME.npz."
+            "The observations of this run are dicts, tuples, as stacked ones are, texts or hashed as a whole, and ONNX "
+            "takes arrays alone: export to NAME.npz."
         )
     if any(operation not in OPERATORS for _, operation, *_ in program.steps):
         raise InputError("The observations of this run are hashed, which ONNX cannot do: export to NAME.npz.")

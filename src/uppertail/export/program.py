@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from uppertail.contrib.draws import DropoutNetwork, VariationalNetwork
 from uppertail.encodings import OneHot
 from uppertail.encodings.base import OfStates
 from uppertail.errors import InputError
@@ -87,12 +88,24 @@ def _(network: EnsembleNetwork, family: Any, program: Program) -> Any:
 
     def of_member(member: int) -> Any:
         own, prior = (
-            perceptrons(network, seen, *jax.tree.map(lambda leaf: leaf[:, member], arrays))
+            perceptrons(network, seen, *_member(arrays, member))
             for seen, (arrays, _) in zip(features, pairs, strict=True)
         )
         return expected(family, own + prior * network.prior_scale)
 
     return functools.reduce(np.add, map(of_member, range(network.members))) / float(network.members)
+
+
+@mean_of.register
+def _(network: DropoutNetwork | VariationalNetwork, family: Any, program: Program) -> Any:
+    features, drawn = features_of(network.encoding, network.encoder, program), network.member_parameters
+    outputs = (perceptrons(network, features, *_member(drawn, member)) for member in range(network.members))
+    return functools.reduce(np.add, (expected(family, each) for each in outputs)) / float(network.members)
+
+
+def _member(arrays: Any, member: int) -> Any:
+    """The arrays of one member, of those with leading axes [actions, members]."""
+    return jax.tree.map(lambda leaf: leaf[:, member], arrays)
 
 
 @mean_of.register

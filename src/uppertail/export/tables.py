@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.encodings import Encoding, HashedNumbers, Nearest
+from uppertail.encodings import Encoding, Hashed, HashedNumbers, Nearest
 from uppertail.encodings.hashed import TRIED, tried_places
 from uppertail.encodings.nearest import Centers
 from uppertail.errors import InputError
@@ -21,10 +21,19 @@ def place_of(encoding: Encoding, _encoder: Any, _program: Program) -> Any:
 
 
 @place_of.register
+def _(encoding: Hashed, encoder: Any, program: Program) -> Any:
+    return _first_of(encoding, encoder, program, program.seen)
+
+
+@place_of.register
 def _(encoding: HashedNumbers, encoder: Any, program: Program) -> Any:
     kept, one = encoding.vector.kept, np.uint32(1)
     bits, odd = program.add("bits", program.add("columns", program.seen, kept)), odd_numbers(kept.size)
-    hashed = np.maximum(mixed(mixed(bits ^ odd[0]) @ odd[1][:, None]) >> one, one)
+    return _first_of(encoding, encoder, program, np.maximum(mixed(mixed(bits ^ odd[0]) @ odd[1][:, None]) >> one, one))
+
+
+def _first_of(encoding: Hashed, encoder: Any, program: Program, hashed: Any) -> Any:
+    """The first of the places [n] of hashes [n, 1] that holds the hash or is free; if none is, the first."""
     places = tried_places(hashed, encoding.places)
     held = program.add("rows", np.asarray(encoder, np.uint32) @ np.array([2**16, 1], np.uint32), places)
     first = program.add("best", np.equal(held, np.uint32(0)) | np.equal(held, hashed))

@@ -21,6 +21,7 @@ from uppertail.training.process import hardware
 from uppertail.training.run import Run
 
 KEPT = 2  # how many are kept: one is left if the other is damaged
+MOST_BYTES = 10**8  # of a checkpoint that nobody asked for
 
 RUN, EPISODES, HOST, RECORDED = "run/", "episodes/", "host/", "recorded/"
 """Beginnings of the names of arrays: of the state, the ledger, environments that Python steps, and the recorder."""
@@ -38,6 +39,8 @@ class Checkpoints:
         every: environment steps of each seed between checkpoints, rounded up to whole compiled chunks; None: only when
             the run ends, is stopped or is interrupted.
         say: called with a line if a checkpoint could not be used.
+        most_bytes: larger ones are not made, and one that cannot be written costs a line; None: they have any size, and
+            the run ends where one cannot be written.
 
     Examples:
         >>> import uppertail as ut
@@ -48,13 +51,14 @@ class Checkpoints:
     folder: Path | str
     every: int | None = None
     say: Callable[[str], object] = warnings.warn
+    most_bytes: int | None = None
 
     def __post_init__(self) -> None:
         settle(self)
         if "\0" in str(self.folder):
             raise InputError(f"The folder {str(self.folder)!r} holds a NUL character: give another one.")
         if self.every is not None and self.every < 1:
-            raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for no checkpoints.")
+            raise InputError(f"checkpoint_every is {self.every}: use 1 or more, or leave it out for one at the end.")
 
     @property
     def place(self) -> Path:
@@ -74,6 +78,8 @@ class Checkpoints:
 
     def save(self, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
         """Makes a checkpoint, and keeps the one before it; if it cannot be written, earlier ones stay as they are."""
+        if self.most_bytes is not None and sum(each.nbytes for each in arrays.values()) > self.most_bytes:
+            return
         path = self.place / CHECKPOINT_PATTERN.replace("*", f"{header.step:09d}")
         try:
             self.place.mkdir(parents=True, exist_ok=True)
@@ -83,11 +89,14 @@ class Checkpoints:
             for old in [one for one in self.files() if _step(one) <= header.step][KEPT:]:
                 old.unlink()
         except OSError as error:
+            wrong = f"The checkpoint {path} cannot be written ({error.strerror})"
+            if self.most_bytes is not None:
+                self.say(f"{wrong}: results are kept, but no run can go on from this end.")
+                return
             good = self.files()
             last = f"the last good one is {good[0]}" if good else "there is none before it"
             raise InputError(
-                f"The checkpoint {path} cannot be written ({error.strerror}), and {last}: "
-                "make room there or make it writable, and resume the run."
+                f"{wrong}, and {last}: make room there or make it writable, and resume the run."
             ) from error
 
 

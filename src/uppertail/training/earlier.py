@@ -21,6 +21,9 @@ from uppertail.training.run import Run
 SAME = ("learner", "distribution", "network", "replay", "target", "evidence")
 """The parts that what was learned belongs to."""
 
+BESIDE = tuple(f"{name} " for name in ("action_names", "success", "returns", "time_limit", "max_episode_steps"))
+"""What names settings of environments that change neither observations nor actions."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Earlier:
@@ -42,7 +45,7 @@ class Earlier:
                 continue
         raise InputError(
             f"init is {folder}, which has no checkpoint to start from: train that run with --checkpoint_every N, which "
-            "makes one at its end, too."
+            "makes one at its end, however large."
         )
 
     def begun(self, make: Callable[[Plan | None], Run]) -> tuple[Run, LearnerState]:
@@ -89,8 +92,9 @@ class Earlier:
             learned = checkpoint.from_named(run.driver.template.learned, arrays)
         except UnusableCheckpointError as error:
             environments = ({"environment": of["environment"]} for of in (self.header.asked, asked))
-            elsewhere = [text for text, _ in checkpoint.differences(*environments)]
-            why = f"was made with {elsewhere[0]}, which has other observations or actions" if elsewhere else made
+            elsewhere = [text for text, _ in checkpoint.differences(*environments) if not text.startswith(BESIDE)]
+            there = " and ".join(elsewhere)
+            why = f"was made with {there}, and has other observations or actions" if there else made
             why = why or "had other observations or actions, stored other numbers, or was made by another version"
             raise InputError(f"init is {self.folder}, whose run {why}: what it learned does not fit here.") from error
         if made:

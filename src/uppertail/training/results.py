@@ -31,6 +31,14 @@ USES = {
     "export": "`uppertail export` on the folder of a run that `uppertail train` wrote",
     "learn": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), and the same call with more steps",
     "evaluate": "record.greedy_returns, or `uppertail evaluate` on the folder of a run",
+    "report": "plot(), or `uppertail report` on the folder of a run that `uppertail train` wrote",
+    "watch": "`uppertail watch` on the folder of a run that `uppertail train` wrote",
+    "summary": "record.summary()",
+    "history": "episodes",
+    "policy": "act(observation), or act(observation, explore=True, key=0)",
+    "q_values": "distribution(observation).mean",
+    "env": "the environment that `ut.train` was given; record.environment is its name",
+    "model": "network(0) for what the first seed learned, and distribution(observation) for what it says",
 }
 """What to use in place of what other libraries' agents have."""
 

@@ -291,7 +291,8 @@ class Run:
     @property
     def opening(self) -> str:
         """What was chosen, in a line."""
-        return in_words(self.plan, self.driver.observations, self._listed, self.builder.criterion)
+        has_masks = self.loop.agent.has_masks
+        return in_words(self.plan, self.driver.observations, self._listed, self.builder.criterion, has_masks)
 
     def advance(self, state: State) -> tuple[State, StepRecord, Metrics]:
         """A chunk, which is recorded at the moments in it; it ends early where an environment fails."""

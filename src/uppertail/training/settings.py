@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from uppertail.errors import Explained, InputError, nearest, printable
-from uppertail.parts import ELSEWHERE, PARTS
+from uppertail.parts import ABSENT, ELSEWHERE, PARTS
 from uppertail.schema import MOST_INT, settle
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
@@ -65,7 +65,7 @@ class OfSettings(Explained):
         there = {each: shown[option] for each, option in ELSEWHERE.items() if option in shown}
         parts = {each: shown[option.split()[0]] for each, option in ELSEWHERE.items() if option.split()[0] in PARTS}
         shown = parts | there | shown
-        return nearest(name, shown, 1, shown=shown) or " `help(ut.Settings)` lists them."
+        return ABSENT.get(name) or nearest(name, shown, 1, shown=shown) or " `help(ut.Settings)` lists them."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,7 @@ from uppertail.errors import InputError, nearest
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import LearnerBuilder, LearnerState
 from uppertail.networks import NetworkBuilder
-from uppertail.parts import ELSEWHERE
+from uppertail.parts import ABSENT, ELSEWHERE
 from uppertail.policies import ExplorationPolicy
 from uppertail.records import RunRecord, locked, write_errors
 from uppertail.replay import Replay
@@ -47,12 +47,16 @@ OnChunk = Callable[[Progress], object]
 """Called with the progress after each compiled chunk; a `Stop` that it returns stops the run, all else is ignored."""
 
 LOGGERS = "on_chunk, which a logger can be (docs/logs.md)"
-OF_PYTHON = {each: "checkpoints" for each, option in ELSEWHERE.items() if option == "out"} | {
-    **{each: LOGGERS for each, option in ELSEWHERE.items() if option.startswith("logger")},
-    **dict.fromkeys(("callback", "callbacks", "log"), "on_chunk"),
+OF_OPTIONS = {
+    "out": "checkpoints, or `uppertail train --out DIR`, which makes the folder of a run",
+    "quiet": "on_chunk, which is called with the progress",
     "logger": LOGGERS,
-    "out": "checkpoints",
     "env": "environment",
+}
+OF_PYTHON = {
+    **OF_OPTIONS,
+    **{each: OF_OPTIONS[name] for each, option in ELSEWHERE.items() if (name := option.split()[0]) in OF_OPTIONS},
+    **dict.fromkeys(("callback", "callbacks", "log"), "on_chunk"),
 }
 """Names that other libraries give to what only Python has."""
 
@@ -118,6 +122,8 @@ def train(
     """
     if isinstance(distribution, Settings) or isinstance(policy, Settings):
         raise InputError("Settings stand where a part is expected: give them by name, settings=ut.Settings(...).")
+    if isinstance(distribution, int | float) and not isinstance(distribution, bool):
+        raise InputError(f"distribution is {distribution}: give a number by name, such as steps={distribution:.0f}.")
     for name, value, kind in (("settings", settings, Settings), ("checkpoints", checkpoints, Checkpoints)):
         if not isinstance(value, kind | None):
             raise InputError(f"{name} is {value!r}: give an object of class {kind.__name__}, or leave it out.")
@@ -158,9 +164,9 @@ def _with(settings: Settings, more: Mapping[str, Any]) -> Settings:
     known = [field.name for field in dataclasses.fields(Settings)]
     here = {name: name for name in [*known, *inspect.signature(train).parameters]}
     there = {each: _argument(option) for each, option in ELSEWHERE.items() if re.split("[ .]", option)[0] in here}
-    shown = there | {each: "environment" for each, option in ELSEWHERE.items() if option == "env"} | OF_PYTHON
+    shown = there | OF_PYTHON
     for name in [each for each in more if each not in known]:
-        hint = nearest(name, shown | here, 1, shown=shown)
+        hint = ABSENT.get(name) or nearest(name, shown | here, 1, shown=shown)
         raise InputError(f"There is no setting {name}.{hint or ' `help(ut.Settings)` lists them.'}")
     return dataclasses.replace(settings, **more)
 

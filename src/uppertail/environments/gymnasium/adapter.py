@@ -30,7 +30,12 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment that returns what Gymnasium's do; ContractError says what it returns instead."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        returned: Any = self.env.reset(seed=seed)
+        try:
+            returned: Any = self.env.reset(seed=seed)
+        except TypeError as error:
+            if "reset() got an unexpected keyword argument" not in str(error):
+                raise
+            raise ContractError(f"{message_of(error)}: let its reset take seed=None, options=None") from error
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             raise ContractError("its reset returns no pair of an observation and an info: return both")
         return returned[0], returned[1]
@@ -52,7 +57,7 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
             one = "one float, such as a weighted sum (--env.wrappers)" if many else "a float"
             raise ContractError(f"the reward is {reward!r}, which is no number: return {one}")
         for name, end in (("terminated", terminated), ("truncated", truncated)):
-            if end is None or isinstance(end, str | bytes) or np.size(end) != 1:
+            if np.size(end) != 1 or end not in (False, True):  # an array of one number is fine
                 raise ContractError(f"{name} is {end!r}, which is no truth value: return True or False")
         return after, reward, bool(terminated), bool(truncated), info
 

@@ -239,10 +239,9 @@ class GymnasiumBuilder(PackageBuilder):
             return observed_by_space(self.label, env, space, states, *given)
         if given := "origins" if self.origins else "constant_texts" if self.constant_texts else "":
             raise InputError(f"{given} is given, but hashed observations are taken whole: leave one of the two out.")
-        read = (
-            hash_of if self.background is None else functools.partial(hashes_of, background=np.array(self.background))
-        )
-        return observed_as_hashes(env, space, Reading(read, HashedStates(self.hash_size)))
+        background = tuple(map(tuple, self.background or []))
+        read = functools.partial(hashes_of, background=np.array(background)) if background else hash_of
+        return observed_as_hashes(env, space, Reading(read, HashedStates(self.hash_size, background)))
 
     @property
     def _as_numbers(self) -> bool:

@@ -20,7 +20,7 @@ from uppertail.environments.gymnasium.builder import GymnasiumBuilder
 from uppertail.environments.gymnasium.gym import Gym
 from uppertail.environments.gymnasium.wrapping import Made
 from uppertail.errors import InputError
-from uppertail.parts import PARTS, part_of
+from uppertail.parts import PARTS, newest, part_of
 
 LAMBDA = "<lambda>"  # the name of a function without one
 PLAIN = bool | int | float | complex | str | bytes | None
@@ -92,7 +92,7 @@ def builder_of(environment: object) -> EnvironmentBuilder:
     if isinstance(environment, EnvironmentBuilder):
         return environment
     if isinstance(environment, str):
-        return part_of("env", environment) if environment in PARTS["env"].kinds else Gym(environment)
+        return part_of("env", environment) if environment in PARTS["env"].kinds else Gym(newest(environment))
     if inspect.isclass(environment) and issubclass(environment, EnvironmentBuilder):
         return part_of("environment", environment)
     if isinstance(environment, gymnasium.Env | VectorEnv) or callable(environment):

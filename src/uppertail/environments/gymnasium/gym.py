@@ -34,6 +34,13 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 """What actions, states and numbers of Gymnasium's own environments mean, as its documentation says."""
 
 
+def newest_ids() -> dict[str, str]:
+    """The newest id of each environment that is registered in Gymnasium, by its name without a version."""
+    specs = gymnasium.registry.values()
+    versions = sorted((each.version, each.id) for each in specs if each.version is not None)
+    return {name.removesuffix(f"-v{version}"): name for version, name in versions}
+
+
 @dataclasses.dataclass(frozen=True)
 class Gym(GymnasiumBuilder):
     """Any registered Gymnasium environment, or a task of dm_control; `module:Name-v0` imports the module first.

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import itertools
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from uppertail.environments.spaces import (
     differs,
     holds_more,
     is_a,
+    is_grid,
     is_image,
     is_text,
     leaves,
@@ -42,7 +44,7 @@ class Observed(NamedTuple):
         example: one of them, as it is read.
         left_out: the names of texts that are left out.
         sharing: the names of texts of which two share a place, so that they look the same.
-        flat_images: the names of images that are read as numbers, since they do not stand alone.
+        flat_images: the names of images, and of smaller grids of integers, that are read as numbers.
         has_texts: whether they hold texts.
         is_wide: whether numbers that are read as such have more than 32 bits.
         merges: whether two observations that differ became the same.
@@ -62,7 +64,9 @@ def observed_as_hashes(env: Made, space: Any, hashed: Reading) -> Observed:
     """Observations that become hashes as `hashed` says; of an image, those of the pixels that it is read as."""
     is_plain = not isinstance(env, VectorEnv) and hashed.array is hash_of and is_a(space, "Box")
     if is_plain and isinstance((image := read_space(np, space)).space, Pixels):
-        hashed = hashed._replace(array=lambda seen: hash_of(image.array(seen)), shape=image.shape)
+        pixels = image.array(np.zeros(image.shape or ())).dtype.name
+        whole = dataclasses.replace(hashed.space, pixels=pixels)  # pyright: ignore[reportArgumentType]
+        hashed = Reading(lambda seen: hash_of(image.array(seen)), whole, image.shape)
     return Observed(hashed, hashed.array(_sample(space)), flat_images=_flat_images(space))
 
 
@@ -177,7 +181,8 @@ def _become_equal(space: Any, reading: Reading, *observations: Any) -> bool:
 
 
 def _flat_images(space: Any) -> tuple[str, ...]:
-    return _names([path for path, part in leaves(space) if path and is_image(part)])
+    names = _names([path for path, part in leaves(space) if is_grid(part) or (path and is_image(part))])
+    return tuple(name or "observation" for name in names)
 
 
 def _place(text: str) -> int:

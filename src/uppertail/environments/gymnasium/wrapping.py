@@ -3,6 +3,7 @@
 import functools
 import importlib
 import importlib.util
+import inspect
 import re
 import types
 import typing
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
-from gymnasium.wrappers import TimeAwareObservation, TimeLimit
+from gymnasium.wrappers import PassiveEnvChecker, TimeAwareObservation, TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
 from uppertail.environments.gymnasium.adapter import Listed, Stack, WithFirst, WithOptions
@@ -171,6 +172,10 @@ def make_wrapped(
     if stack != 1 and isinstance(made, VectorEnv):
         raise InputError(f"stack is {stack}, but a vector environment is used as it is: stack in each of its own.")
     if isinstance(made, gymnasium.Env) and hasattr(made, "action_space"):  # one without is refused when it is asked
+        for each in wrappers_of(made):
+            if isinstance(each, PassiveEnvChecker):  # where it would warn of what `Checked` refuses in a sentence
+                each.checked_step = each.checked_data_reuse = True
+                each.checked_reset = not {"seed", "options"} <= inspect.signature(each.env.reset).parameters.keys()
         actions = list_actions(made.action_space, levels)
         made = made if actions.own is None else Listed(made, actions)
         if not masked:
