@@ -180,7 +180,7 @@ class Beyond(Cell):
 def test_numbers_outside_of_their_space_are_said(more: float, said: bool) -> None:
     run = Run(ut.FromGymnasium(lambda: Beyond(more)), Method(), ut.Settings(seeds=1))
     run.close()
-    words = r"Number 0 of observations, counted from 0, was -?[34]\.\d+, but its space goes from 0 to 1: \d+% of the"
+    words = r"Number 0 of observations, counted from 0, was -?[34]\.\d+, but its space goes from 0 to 1: [\d,]+ of "
     assert [bool(re.match(words, note)) for note in run.notes if "outside of observation_space" in note] == [
         True
     ] * said

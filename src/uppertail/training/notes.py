@@ -87,8 +87,8 @@ def outside_of_space(facts: Facts, seen: ObservationSpace) -> str | None:
     step, place = np.argwhere(outside)[0].tolist()
     return (
         f"Number {place} of observations, counted from 0, was {numbers[step, place]:.7g}, but its space goes from "
-        f"{low[place]:.7g} to {high[place]:.7g}: {outside.any(axis=1).mean():.0%} of the steps of a random policy lie "
-        "outside of observation_space. Let it say what is shown; numbers are learned as they are."
+        f"{low[place]:.7g} to {high[place]:.7g}: {outside.any(axis=1).sum():,} of {len(numbers):,} observations of a "
+        "random policy are outside of observation_space. Let it say what is shown; numbers are learned as they are."
     )
 
 
