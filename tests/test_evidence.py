@@ -217,6 +217,39 @@ def test_every_upper_value_of_a_gaussian_or_of_quantiles_is_mixed(family: Any) -
     assert upper(mixed) == pytest.approx(0.3 * upper(start) + 0.7 * upper(known), rel=1e-5)
 
 
+def test_evidence_that_counts_nothing_leaves_the_lower_critic_alone() -> None:
+    class Nothing(ut.Evidence):
+        def share(self, observation: jax.Array) -> jax.Array:
+            return jnp.zeros(3)
+
+        def observe(self, fresh: Transition) -> Any:
+            return self
+
+    assert Nothing().doubt(jnp.array([0.0, 0.5, 1.0])).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("stochastic", [None, False, True])
+def test_a_learner_of_chance_has_a_network_that_doubts_by_evidence(stochastic: bool | None) -> None:
+    learner, _ = learner_of(Online())
+    built = ut.GradientDescent(stochastic=stochastic).build(learner.agent, learner.gradients)
+    assert built.init(jax.random.key(0), jnp.array([0]), 2).network.stochastic == bool(stochastic)
+
+
+def test_after_n_visits_the_lower_critic_counts_with_the_root_of_one_by_one_more() -> None:
+    """After 15 visits beside a prior count of 5, u is 1/4: a quarter of the lower critic, and the mean for the rest."""
+    family, encoding = ut.Gaussian(scale=2.0), OneHot(3)
+    twin: Any = ut.Twin(width=4).init(jax.random.key(0), encoding, 2, family.num_outputs)
+    twin = dataclasses.replace(twin, offsets=jnp.array([[[1.0, 0.0], [0.0, 0.0]], [[3.0, 0.0], [0.0, 0.0]]]))
+    network: Any = MixedNetwork(
+        twin, ut.Counts(prior_count=5.0).init(jax.random.key(0), encoding, 2, 100), stochastic=True
+    )
+    network = network.experience(transitions([0] * 15, [0] * 15, [0] * 15))
+    start = family.from_outputs(jnp.zeros(2))
+    means = network.returns(family, jnp.array(0)).mean
+    known = 2.0 * (1.0 / 4 * 1.0 + 3.0 / 4 * 2.0)
+    np.testing.assert_allclose(means, [[float(start.mean) / 4 + 3 / 4 * known, float(start.mean)]], rtol=1e-5)
+
+
 # Learning
 
 

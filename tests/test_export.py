@@ -136,14 +136,15 @@ def test_a_family_with_another_lower_return_is_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stochastic", [False, True], ids=["lower", "doubted"])
 @pytest.mark.parametrize("family", LEARNED, ids=lambda family: type(family).__name__)
-def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_knows(family):
+def test_a_network_beside_kernel_counts_is_exported_with_the_places_that_it_knows(family, stochastic):
     encoding = Standardized(dataclasses.replace(NUMBERS, left_out=(1,)))
     agent = Agent(family, ut.UCB(), encoding, 0.9)
     twin: Any = ut.Twin(width=4).init(jax.random.key(0), encoding, 3, family.num_outputs)
     heads, offsets = (jax.random.normal(jax.random.key(5), each.shape) for each in (twin.heads, twin.offsets))
     twin = dataclasses.replace(twin, heads=heads, offsets=offsets)
-    network: Any = MixedNetwork(twin, ut.KernelCounts().init(jax.random.key(0), encoding, 3, 8))
+    network: Any = MixedNetwork(twin, ut.KernelCounts().init(jax.random.key(0), encoding, 3, 8), stochastic)
     none = jnp.zeros(3)
     network = network.experience(Transition(jnp.asarray(SEEN), jnp.arange(3), none, none > 0, jnp.asarray(SEEN), none))
     reading = Reading(lambda each: np.asarray(each, np.float32), ut.States(7), (3,))

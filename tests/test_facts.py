@@ -698,6 +698,7 @@ def test_a_network_learns_from_numbers_that_come_again_if_near_ones_tell_more(by
     """Without chance a table is exact."""
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Shop(by_chance), 40)))
     assert found.builder.features == ("auto" if by_chance else "hashed")
+    assert found.learner.stochastic == by_chance, "the table has seen none, and critics of the network differ by noise"
     assert any("near observations tell more" in note for note in found.notes) == by_chance
 
 
@@ -755,6 +756,15 @@ def test_each_step_is_a_decision_where_numbers_have_few_values(digits: int, step
 
     found = chosen(ut.FromGymnasium(made))
     assert (found.builder.features, found.builder.repeats) == ("auto", steps)
+    assert found.learner.stochastic == (digits == 1), "what rounding hides is chance to who sees the rest"
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_that_outcomes_are_left_to_chance_may_be_said_of_a_network(asked: bool) -> None:
+    found = chosen(
+        ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1")), learner=ut.GradientDescent(stochastic=asked)
+    )
+    assert found.learner.stochastic == asked and "learner.stochastic" not in found.entries
 
 
 class Queue(gymnasium.Env[Any, Any]):

@@ -465,7 +465,7 @@ OTHERS = Image(8, 8, 1), Scalar(5), Thermometer(5), VECTOR, RandomFeatures(VECTO
 @pytest.mark.parametrize("encoding", OTHERS, ids=lambda each: type(each).__name__)
 def test_what_is_no_state_needs_gradients(encoding: Any) -> None:
     """The sentence names a way out for each: of numbers states can be made."""
-    numbers = "numbers stay numbers here: leave --learner out .* --env.features hashed or --env.radius 0.1; a run by"
+    numbers = "numbers stay numbers here: leave --learner and its .* --env.radius 0.1; a run by"
     other = f"observations enter as {type(encoding).__name__}: leave --learner out, or make states of them"
     words = numbers if isinstance(encoding, Vector | RandomFeatures) else other
     with pytest.raises(InputError, match=f"^Least squares learns tables, but {words}"):

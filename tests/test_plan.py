@@ -78,8 +78,8 @@ def test_what_was_chosen_is_read_back() -> None:
 
 
 def test_what_was_chosen_is_said_in_a_line() -> None:
-    def words(builder: Any) -> str:
-        run = Run(builder, Method(), ut.Settings(seeds=1))
+    def words(builder: Any, **parts: Any) -> str:
+        run = Run(builder, Method(**parts), ut.Settings(seeds=1))
         run.close()
         return run.opening
 
@@ -100,6 +100,8 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
     ]
     assert pole[-2].endswith(", estimated from a random policy's")
     assert pole[-1] == "solved: mean of 100 episodes at least 475."
+    chance = words(ut.Gym("CartPole-v1", max_episode_steps=30), learner=ut.GradientDescent(stochastic=True))
+    assert "; 4 numbers; " in chance and "may lead to different outcomes: chance, as given" in chance
     assert "; success is not defined: --env.success 30 counts it." in words(ut.FromGymnasium(Bare, returns=(0, 30)))
     switches = words(ut.FromGymnasium(Switches))
     assert switches.startswith("128 actions, learned by their parts; 1 number, "), switches

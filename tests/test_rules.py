@@ -107,9 +107,9 @@ def test_what_an_earlier_run_chose_is_chosen_again_without_a_look() -> None:
     other = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
     assert (other.builder.left_out, other.builder.features) == ((1,), "auto")
     assert other.learner == ut.LeastSquares(sweeps=2)
-    entries |= {"learner": "GradientDescent", "learner.stochastic": True}
+    entries |= {"learner": "Imitation", "learner.stochastic": True}
     changed = chosen(sea, before=Plan({name: Entry(value, "measured") for name, value in entries.items()}))
-    assert changed.learner == ut.GradientDescent(), "a learner that was put in by hand"
+    assert changed.learner == ut.Imitation(), "a learner that was put in by hand"
     assert chosen(dataclasses.replace(sea, left_out=(2,)), before=written).builder.left_out == (2,), "given"
 
 
@@ -304,3 +304,12 @@ def test_a_discount_that_is_given_stays() -> None:
     left_open = Run(ut.Gym("CartPole-v1"), Method.of(), ut.Settings(seeds=1))
     left_open.driver.close()
     assert left_open.settings.discount == 0.9933 and left_open.plan.is_measured("discount")
+
+
+def test_a_network_of_an_earlier_version_stays_without_a_setting_that_it_had_not() -> None:
+    """Its run would be refused as another one: the setting that is chosen now was open."""
+    found = chosen(ut.Gym("MountainCar-v0"))
+    assert found.entries["learner.stochastic"].value is False
+    earlier = {name: entry for name, entry in found.entries.items() if name != "learner.stochastic"}
+    again = chosen(ut.Gym("MountainCar-v0"), before=Plan(earlier))
+    assert again.learner == ut.GradientDescent() and "learner.stochastic" not in again.entries

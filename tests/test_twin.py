@@ -48,6 +48,16 @@ def test_the_lower_mean_and_the_lower_spread_of_two_critics_count() -> None:
     np.testing.assert_allclose(lower.std, np.min(critics.std, axis=1, keepdims=True))
 
 
+def test_the_lower_critic_counts_as_much_as_there_is_doubt_and_their_mean_with_the_rest() -> None:
+    family, network = ut.Gaussian(scale=2.0), twin(critics=3)
+    critics = network.predictions(family, jnp.array(4))
+    doubted = network.doubted(family, jnp.array(4), jnp.array([1.0, 0.25, 0.0]))
+    for own, each in ((doubted.mean, critics.mean), (doubted.std, critics.std)):
+        lowest, mean = np.min(each, axis=0), np.mean(each, axis=0)
+        expected = [lowest[0], 0.25 * lowest[1] + 0.75 * mean[1], mean[2]]
+        np.testing.assert_allclose(own, [expected], rtol=1e-5)
+
+
 def test_the_lower_of_two_quantile_functions_is_taken_at_each_level_and_of_others_the_lower_mean() -> None:
     family = ut.Quantile(quantiles=2)
     first, second = (family.from_coordinates(jnp.array(values)) for values in ([0.0, 3.0], [1.0, 2.0]))

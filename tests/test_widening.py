@@ -160,6 +160,32 @@ def test_rewards_that_have_much_in_common_are_said(constant: float, learner: Any
     assert len(found) == (said is not None) and (said or "") in "".join(found)
 
 
+class Beyond(Cell):
+    """A number from 0 to 1, to which another one is added where an episode begins."""
+
+    observation_space = spaces.Box(np.float32(0.0), np.float32(1.0), (1,), np.float32)
+
+    def __init__(self, more: float) -> None:
+        self.more = more
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.array([self.np_random.random() * 0.01 + self.more], np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.array([self.np_random.random()], np.float32), *super().step(action)[1:]
+
+
+@pytest.mark.parametrize(("more", "said"), [(4.0, True), (0.990001, False), (-4.0, True)])
+def test_numbers_outside_of_their_space_are_said(more: float, said: bool) -> None:
+    run = Run(ut.FromGymnasium(lambda: Beyond(more)), Method(), ut.Settings(seeds=1))
+    run.close()
+    words = r"Number 0 of observations, counted from 0, was -?[34]\.\d+, but its space goes from 0 to 1: [\d,]+ of "
+    assert [bool(re.match(words, note)) for note in run.notes if "outside of observation_space" in note] == [
+        True
+    ] * said
+
+
 class Tailed(Cell):
     """Two numbers: the first is small but once in `rare` steps, and the second is never large."""
 

@@ -139,7 +139,7 @@ class Draft:
     def given(self) -> set[str]:
         """The settings with a rule that are not open."""
         given = {name for name in ("learner", "evidence", "discount") if getattr(self, name) is not None}
-        if isinstance(self.learner, LeastSquares) and self.learner.stochastic is not None:
+        if isinstance(self.learner, LeastSquares | GradientDescent) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
         if isinstance(self.builder, VectorBuilder):
             usual = {

@@ -124,6 +124,8 @@ def decide(facts: Facts, draft: Draft, before: Plan | None) -> tuple[Draft, dict
         if before is not None and rule.setting in before:
             entry = before.entries[rule.setting]
             value = before.part(rule.setting) if rule.setting in PARTS else _settled(entry.value)
+        elif before is not None and rule.setting.partition(".")[0] in before:
+            continue  # a part of an earlier version, which had no such setting
         elif choice := rule.decide(facts, draft):
             value, source = choice.value, "measured" if choice.is_measured else "default"
             entry = Entry(value, source, choice.reason)
@@ -224,7 +226,8 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
         yield "near observations are one state"
     elif isinstance(space, Numbers):
         count = len(space.low)
-        differ = plan.is_measured("env.features") and STAY_NUMBERS in plan.entries["env.features"].reason
+        is_measured = plan.is_measured("env.features") and not plan.get("learner.stochastic")
+        differ = is_measured and STAY_NUMBERS in plan.entries["env.features"].reason
         repeats = f", which {'does' if count == 1 else 'do'} not repeat" if differ else ""
         yield f"{counted(count, 'number')}{repeats}"
     else:

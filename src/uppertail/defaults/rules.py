@@ -19,7 +19,7 @@ from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEP
 from uppertail.environments.spaces import IMAGE_SIDE, LARGE
 from uppertail.evidence import PixelCounts
 from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
-from uppertail.learners import LeastSquares
+from uppertail.learners import GradientDescent, LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
 
@@ -238,7 +238,8 @@ def _lasting(facts: Facts, draft: Draft) -> Choice:
 
 
 def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
-    if not isinstance(draft.learner, LeastSquares) or not draft.encoding.is_one_hot:
+    is_table = isinstance(draft.learner, LeastSquares) and draft.encoding.is_one_hot
+    if not is_table and not (isinstance(draft.learner, GradientDescent) and draft.averages_numbers):
         return None
     if isinstance(draft.builder, VectorBuilder) and draft.builder.radius is not None:
         return Choice(False, "observations of one cell differ anyway")
@@ -433,6 +434,27 @@ RULES = (
         "[decision 32](decisions/0032-a-network-for-vectors.md)",
     ),
     Rule(
+        "learner.stochastic",
+        _stochastic,
+        "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
+        "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
+        "otherwise; where they did, means are backed up with the greedy action, and "
+        "what was never seen starts as wide as the range of returns, in its middle: its upper bound is 8% of the range "
+        "above it, and 25% if the range was measured, which then grows with the means that are learned. For networks "
+        "beside kernel counts: whether any did, too; where they did, of two critics the lower one counts with "
+        "1 / sqrt(1 + N) after N visits, and their mean with the rest",
+        f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
+        f"start until noise was seen; at least the chance that a pair with as many visits leads where nothing is "
+        f"known, whose prior counts as {WEIGHT:g} transitions; the start of a measured range has a standard deviation "
+        f"of {MEASURED_STD:g}; a network: the 1 beside N",
+        "seeds 100 to 109 of the tables of [docs/chance.md](chance.md), a queue, a shop and corridors: decisions "
+        "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
+        "[40](decisions/0040-novelty-in-place-of-a-least-noise.md); for networks a queue, a crossing and three "
+        "servers: [decision 58](decisions/0058-doubt-by-evidence.md)",
+        "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables; for networks a hotel, a dam "
+        "and rented bikes: no better and no worse",
+    ),
+    Rule(
         "discount",
         _discount,
         "the same as `env.action_repeat`",
@@ -470,23 +492,6 @@ RULES = (
         "these four and MountainCarContinuous (4) with six constants of an episode, two fresh and two slow noises, a "
         "clock, rotated, 1,000 times as large, and with all of it: the same number each time; a tenth: eight tasks of "
         "control, where the step before tells 0.17 or more of each number",
-    ),
-    Rule(
-        "learner.stochastic",
-        _stochastic,
-        "pairs of observation and action that came again (for a table, in 2,000 steps in NumPy)",
-        "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
-        "otherwise; where they did, means are backed up with the greedy action, and "
-        "what was never seen starts as wide as the range of returns, in its middle: its upper bound is 8% of the range "
-        "above it, and 25% if the range was measured, which then grows with the means that are learned",
-        f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
-        f"start until noise was seen; at least the chance that a pair with as many visits leads where nothing is "
-        f"known, whose prior counts as {WEIGHT:g} transitions; the start of a measured range has a standard deviation "
-        f"of {MEASURED_STD:g}",
-        "seeds 100 to 109 of the tables of [docs/chance.md](chance.md), a queue, a shop and corridors: decisions "
-        "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
-        "[40](decisions/0040-novelty-in-place-of-a-least-noise.md)",
-        "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables",
     ),
     Rule(
         "evidence",

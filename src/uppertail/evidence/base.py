@@ -38,6 +38,13 @@ class Evidence(eqx.Module):
     def observe(self, fresh: Transition) -> Self:
         """The evidence after these transitions, with one leading axis."""
 
+    def doubt(self, share: Any) -> Any:
+        """How much the lowest of several critics counts where a share u is left, and their mean with the rest.
+
+        1 / sqrt(1 + N) after N visits, as the error of a mean falls; by default all of it.
+        """
+        return jnp.ones_like(share)
+
     def combining(self, sizes: tuple[int, ...]) -> Self:
         """The evidence for actions that are made of numbers with so many values each, and learned by these.
 
@@ -59,6 +66,11 @@ class Evidence(eqx.Module):
         """The evidence where one of these transitions leads; by default its share is computed anew."""
         del kept
         return self
+
+
+def doubt_after_visits(share: Any, prior_count: Any) -> Any:
+    """1 / sqrt(1 + N), where u = lambda / (lambda + N) of the start is left."""
+    return (share / (share + (1.0 - share) * prior_count)) ** 0.5
 
 
 class EvidenceBuilder(metaclass=Explained):

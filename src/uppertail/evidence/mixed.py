@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, Self
 
+import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Int
 
@@ -14,11 +15,13 @@ from uppertail.types import PyTree, Transition
 class MixedNetwork(EncodedNetwork):
     """z(s, a) = u(s, a) z0 + (1 - u(s, a)) f(s)[a]: wide where nothing was seen, whatever the network f says there.
 
-    To act, to bootstrap and to report is to ask z; what gradients teach is f alone.
+    To act, to bootstrap and to report is to ask z; what gradients teach is f alone. Where there is chance, the lowest
+    of several critics counts as far as the evidence doubts an action, and their mean with the rest.
     """
 
     learned: Any  # f
     unknown: Evidence  # u
+    stochastic: bool = eqx.field(static=True, default=False)  # whether critics differ by noise, too
 
     @property
     def members(self) -> int | None:
@@ -28,10 +31,13 @@ class MixedNetwork(EncodedNetwork):
         return self.learned.outputs(observation)
 
     def returns(self, family: Any, observation: Array) -> PyTree:
-        start = self.unknown.start(family)  # z0
-        known = self.learned.returns(family, observation)
+        start, share = self.unknown.start(family), self.evidence(observation)  # z0, u
+        if self.stochastic:
+            known = self.learned.doubted(family, observation, self.unknown.doubt(share))
+        else:
+            known = self.learned.returns(family, observation)
         of_actions = jax.vmap(family.mixed, in_axes=(0, None, 0))
-        return jax.vmap(of_actions, in_axes=(None, None, 0))(self.evidence(observation), start, known)
+        return jax.vmap(of_actions, in_axes=(None, None, 0))(share, start, known)
 
     def evidence(self, observation: Array) -> Float[Array, " actions"]:
         return self.unknown.share(observation)

@@ -106,6 +106,7 @@ OPERATORS: dict[str, tuple[Any, ...]] = {
     "maximum": ("Max", {}),
     "minimum": ("Min", {}),
     "multiply": ("Mul", {}),
+    "power": ("Pow", {}),
     "remainder": ("Mod", {}),
     "reshape": ("Reshape", {}),
     "rint": ("Round", {}),

@@ -110,9 +110,25 @@ def _member(arrays: Any, member: int) -> Any:
 
 @mean_of.register
 def _(network: MixedNetwork, family: Any, program: Program) -> Any:
-    known, start = mean_of(network.learned, family, program), float(family.mean(network.unknown.start(family)))
-    share = share_of(network.unknown, program)
+    share, start = share_of(network.unknown, program), float(family.mean(network.unknown.start(family)))
+    if network.stochastic:
+        known = doubted(network.learned, family, program, network.unknown.doubt(share))
+    else:
+        known = mean_of(network.learned, family, program)
     return known * (1.0 - share) + share * start  # exactly the start where nothing is known: all actions are equal
+
+
+@functools.singledispatch
+def doubted(network: Any, family: Any, program: Program, _doubt: Any) -> Any:
+    """The mean returns [actions, n, 1] of a network where each action is doubted so much."""
+    return mean_of(network, family, program)
+
+
+@doubted.register
+def _(network: TwinNetwork, family: Any, program: Program, doubt: Any) -> Any:
+    critics = [*critics_of(network, program)]
+    mean = functools.reduce(np.add, (expected(family, each) for each in critics)) / float(len(critics))
+    return lowest(family, critics) * doubt + mean * (1.0 - doubt)
 
 
 @functools.singledispatch

@@ -125,6 +125,7 @@ class Gradients:
         optimizer: turns gradients into updates: optax's, or an object with the same `init` and `update`.
         sizes: how many values each number of an action has, where what is learned for these is combined; None: each
             action is learned by itself.
+        stochastic: whether equal observations and actions may lead to different outcomes.
     """
 
     network: NetworkBuilder
@@ -139,6 +140,7 @@ class Gradients:
     replay_start: int = 0
     evidence: EvidenceBuilder = dataclasses.field(default_factory=NoEvidence)
     sizes: tuple[int, ...] | None = None
+    stochastic: bool = False
 
 
 class LearnerBuilder(metaclass=Explained):

@@ -15,6 +15,7 @@ from uppertail.evidence import Counts, EvidenceBuilder, KernelCounts, MixedNetwo
 from uppertail.learners.base import Gradients, Learner, LearnerBuilder, LearnerState, Metrics
 from uppertail.networks import Network, NetworkBuilder, PerAction
 from uppertail.replay import Sample, Uniform
+from uppertail.schema import settle
 from uppertail.targets import Online, Periodic
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
@@ -55,6 +56,11 @@ that their target is a copy (docs/decisions/0023)."""
 class GradientDescent(LearnerBuilder):
     """A network that learns by gradient steps; its parts are --network, --replay and --target.
 
+    Args:
+        stochastic: whether equal observations and actions may lead to different outcomes, so that of two critics
+            beside evidence (`Twin`, not one alone) the lower counts only as far as an action is new; null: whether
+            they did in steps of a random policy, for numbers, and false for all else.
+
     Examples:
         >>> small = ut.Settings(seeds=2, episodes=256)
         >>> result = ut.train(ut.Toy(), settings=small, learner=ut.GradientDescent())
@@ -63,6 +69,10 @@ class GradientDescent(LearnerBuilder):
     """
 
     uses_gradients: ClassVar[bool] = True
+    stochastic: bool | None = None
+
+    def __post_init__(self) -> None:
+        settle(self)
 
     def rollout_steps(self, encoding: Encoding) -> int:
         return 4 if encoding.image_shape or encoding.is_one_hot else 16
@@ -86,7 +96,7 @@ class GradientDescent(LearnerBuilder):
         if gradients.evidence.by_row and gradients.replay_start:
             name = type(gradients.evidence).__name__
             raise InputError(f"replay_start is {gradients.replay_start}, but {name} is kept by replay: leave it out.")
-        return GradientLearner(agent, gradients)
+        return GradientLearner(agent, dataclasses.replace(gradients, stochastic=bool(self.stochastic)))
 
 
 class GradientMemory(NamedTuple):
@@ -165,7 +175,7 @@ class GradientLearner(Learner):
         unknown = parts.evidence.init(jax.random.fold_in(key, learned), agent.encoding, learned, parts.replay_size)
         if parts.sizes:
             network, unknown = network.combining(parts.sizes), unknown and unknown.combining(parts.sizes)
-        network = network if unknown is None else MixedNetwork(network, unknown)
+        network = network if unknown is None else MixedNetwork(network, unknown, parts.stochastic)
         no, zero, observation = jnp.zeros((), bool), jnp.zeros((), jnp.int32), observations[0]
         extras = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(network.transition_extras, jax.random.key(0))

@@ -80,9 +80,10 @@ def require_table(encoding: Encoding) -> None:
     """Refuses observations of which each is not one of many states."""
     if isinstance(encoding, Vector | RandomFeatures):
         raise InputError(
-            "Least squares learns tables, but numbers stay numbers here: leave --learner out (a network learns, beside "
-            "counts of what was seen nearby), or make states of them with --env.features hashed or --env.radius 0.1; "
-            "a run by least squares on numbers needs the version of uppertail that made it."
+            "Least squares learns tables, but numbers stay numbers here: leave --learner and its settings out (a "
+            "network learns, beside counts of what was seen nearby), or use --learner GradientDescent and settings of "
+            "its own, or make states of them with --env.features hashed or --env.radius 0.1; a run by least squares on "
+            "numbers needs the version of uppertail that made it."
         )
     if not encoding.is_one_hot:
         raise InputError(

@@ -47,6 +47,11 @@ class Network(eqx.Module):
         outputs = self.outputs(observation)
         return jax.vmap(jax.vmap(family.from_outputs))(outputs[None] if self.members is None else outputs)
 
+    def doubted(self, family: Any, observation: Array, doubt: Float[Array, " actions"]) -> PyTree:
+        """The returns where each action is doubted so much, from 0 to 1; of one prediction, the returns as they are."""
+        del doubt
+        return self.returns(family, observation)
+
     def predictions(self, family: Any, observation: Array) -> PyTree:
         """What each part of the network that has a loss of its own predicts, with leading axes [parts, actions]."""
         return self.returns(family, observation)

@@ -25,8 +25,10 @@ class Twin(NetworkBuilder):
     """Critics that learn the same targets from different first weights; to act and to bootstrap takes the lower one.
 
     Errors of one network that are too high are chosen by its own policy, and spread; two networks seldom have the same
-    ones (clipped double Q-learning, Fujimoto et al. 2018). All actions share the hidden layers, whose units are
-    normalized, and outputs start at 0. Of images, both see the same convolutions, those of `PerAction`.
+    ones (clipped double Q-learning, Fujimoto et al. 2018). Where there is chance, the lower one is too low, so beside
+    evidence the mean of both counts the more, the more often an action was tried (`GradientDescent.stochastic`). All
+    actions share the hidden layers, whose units are normalized, and outputs start at 0. Of images, both see the same
+    convolutions, those of `PerAction`.
 
     Args:
         width: units in each hidden layer.
@@ -97,10 +99,20 @@ class TwinNetwork(EncodedNetwork):
         return jax.vmap(jax.vmap(family.from_outputs))(self.outputs(observation))
 
     def returns(self, family: Any, observation: Array) -> PyTree:
-        lower = jax.vmap(family.lower)
+        lowest = functools.reduce(jax.vmap(family.lower), self.each(family, observation))
+        return jax.tree.map(lambda leaf: leaf[None], lowest)
+
+    def doubted(self, family: Any, observation: Array, doubt: Float[Array, " actions"]) -> PyTree:
+        mixed, mean = jax.vmap(family.mixed), self.each(family, observation)
+        for n in range(1, len(mean)):
+            mean[n] = mixed(jnp.full_like(doubt, 1.0 / (n + 1)), mean[n], mean[n - 1])
+        lowest = self.returns(family, observation)
+        return jax.vmap(mixed, in_axes=(None, 0, 0))(doubt, lowest, jax.tree.map(lambda leaf: leaf[None], mean[-1]))
+
+    def each(self, family: Any, observation: Array) -> list[PyTree]:
+        """The returns that each critic predicts, with a leading axis of the actions."""
         critics = self.predictions(family, observation)
-        each = [jax.tree.map(lambda leaf, n=n: leaf[n], critics) for n in range(self.heads.shape[0])]
-        return jax.tree.map(lambda leaf: leaf[None], functools.reduce(lower, each))
+        return [jax.tree.map(lambda leaf, n=n: leaf[n], critics) for n in range(self.heads.shape[0])]
 
     def rescaled(self, rescaling: Rescaling) -> Self:
         factor, shift = rescaling.factor[None, None], rescaling.shift[None, None]

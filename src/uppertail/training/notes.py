@@ -4,12 +4,13 @@ import numpy as np
 
 from uppertail.defaults import Facts
 from uppertail.defaults.left_out import USUAL, tail_of
-from uppertail.encodings import Encoding, ObservationSpace, States
+from uppertail.encodings import Encoding, Numbers, ObservationSpace, States
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
 from uppertail.training.programs import on_accelerator
 
 FAR = 5  # time limits that a discount may look ahead where there is chance
+ROUNDING = 1e-5  # of a number, beyond which it is outside of its space
 IN_COMMON, IN_COMMON_OF_TABLES = 10, 1e5  # what rewards may have in common, in their range; 32 bits hold 7 digits
 
 
@@ -68,6 +69,26 @@ def much_in_common(facts: Facts, by_gradients: bool) -> str | None:
         f"Rewards of a random policy lie between {low:.7g} and {high:.7g}: what differs is small beside what they "
         f"have in common, and is learned late or not at all. If all episodes are equally long, subtract "
         f"{common:.7g} from each reward (--env.wrappers, gymnasium.wrappers.TransformReward)."
+    )
+
+
+def outside_of_space(facts: Facts, seen: ObservationSpace) -> str | None:
+    """A sentence if numbers lie outside of the bounds that the environment declares, by more than 32 bits round."""
+    steps = facts.steps_so_far
+    if steps is None or not facts.observed or not isinstance(seen, Numbers):
+        return None
+    numbers, low, high = np.asarray(steps.observation), np.asarray(seen.low), np.asarray(seen.high)
+    if numbers.shape[1:] != low.shape:  # more is shown in the run than there
+        return None
+    beyond = np.maximum(low - numbers, numbers - high)
+    outside = beyond > ROUNDING * np.maximum(1.0, np.abs(numbers))
+    if not outside.any():
+        return None
+    step, place = np.argwhere(outside)[0].tolist()
+    return (
+        f"Number {place} of observations, counted from 0, was {numbers[step, place]:.7g}, but its space goes from "
+        f"{low[place]:.7g} to {high[place]:.7g}: {outside.any(axis=1).sum():,} of {len(numbers):,} observations of a "
+        "random policy are outside of observation_space. Let it say what is shown; numbers are learned as they are."
     )
 
 

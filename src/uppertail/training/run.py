@@ -41,7 +41,14 @@ from uppertail.training.host import HostDriver
 from uppertail.training.ledger import Ledger, Moments
 from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
-from uppertail.training.notes import beyond_the_limit, heavy_tails, much_in_common, small_steps, too_many_pairs
+from uppertail.training.notes import (
+    beyond_the_limit,
+    heavy_tails,
+    much_in_common,
+    outside_of_space,
+    small_steps,
+    too_many_pairs,
+)
 from uppertail.training.player import Player
 from uppertail.training.process import SMALLER, require_device
 from uppertail.training.programs import Programs, rows_of
@@ -175,6 +182,7 @@ class Run:
         found = (
             None if by_gradients else too_many_pairs(facts, seen, self._listed, self.settings.steps),
             much_in_common(facts, by_gradients),
+            outside_of_space(facts, seen),
             heavy_tails(facts, self._encoding),
             facts.builder.merged,
         )
