@@ -1,6 +1,8 @@
 """What a run learned, elsewhere: evaluated with other settings of its environment."""
 
+import itertools
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -101,10 +103,40 @@ def test_another_seed_is_another_table(run):
 
 
 @chain
+def test_a_shorter_chain_is_played_and_a_line_says_which_states_are_taken(run, capsys):
+    """The first states of a randomized Chain have the same right actions, whatever its length."""
+    assert main(["evaluate", "run", "--episodes", "1", "--env.length", "2", "--quiet"]) == 0
+    said = capsys.readouterr().err
+    assert "2 of the 3 states that were learned are here: each is taken for the one of the same number." in said
+    assert evaluation("greedy--env.length-2")["seeds"][0]["returns"] == [1.0]
+    assert evaluation("greedy--env.length-2")["seeds"][0]["lengths"] == [2]
+    assert main(["evaluate", "run", "--episodes", "1", "--quiet"]) == 0
+    assert "taken for" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sizes", "other", "fits"),
+    [
+        ((3, 4), (3, 4), True),
+        ((3, 4), (2, 4), True),
+        ((3, 4), (4, 3), False),
+        ((12,), (5,), True),
+        ((12,), (13,), False),
+    ],
+)
+def test_states_of_several_integers_are_the_same_where_all_but_the_first_have_as_many_values(sizes, other, fits):
+    of_each = [np.unravel_index(np.arange(math.prod(each)), each) for each in (sizes, other)]
+    held = [dict(zip(zip(*each, strict=True), itertools.count())) for each in of_each]
+    assert (held[1].items() <= held[0].items()) == fits, "the case is not what it says"
+    asked, shown = (ut.States(math.prod(each), each) for each in (sizes, other))
+    assert asked.has(shown) == fits
+
+
+@chain
 def test_other_observations_are_refused(run, refused):
     error = refused(["evaluate", "run", "--env.length", "4"])
     assert "With --env.length=4 the environment has other observations or actions than those of the run" in error
-    assert "a table knows the states that it met" in error and "such as a time limit, or train there." in error
+    assert "a table knows the states that it was made for" in error and "play where there are fewer states" in error
 
 
 @walk

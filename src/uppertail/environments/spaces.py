@@ -164,11 +164,12 @@ def read_space(
         if path not in left_out:
             place = sum(each.low.size for each in parts)
             parts.append(_part(xp, path, part, tuple((index - place, number) for index, number in origins), ordered))
-    count = math.prod(size for part in parts for size in part.sizes)
+    sizes = (*(size for part in parts for size in part.sizes),)
+    count = math.prod(sizes)
     discrete = is_a(space, "Discrete") and not ordered
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
         first = int(getattr(space, "start", 0)) if discrete else 0
-        return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first, parts=(*parts,))
+        return Reading(lambda seen: _state(xp, parts, seen), States(count, sizes), shape, first, parts=(*parts,))
     return Reading(
         lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
         _numbers(space, parts),
