@@ -80,7 +80,9 @@ class Part(NamedTuple):
     sizes: tuple[int, ...] = ()
     is_one_hot: bool = False
     start: Int[np.ndarray, " integers"] | None = None  # the lowest of each integer
-    origin: Float[np.ndarray, " numbers"] | None = None  # what is subtracted from its numbers; None: nothing
+    origin: Float[np.ndarray, " numbers"] | Int[np.ndarray, " numbers"] | None = (
+        None  # what is subtracted; None: nothing
+    )
 
     @property
     def names(self) -> list[str]:
@@ -246,9 +248,14 @@ def _centered(numbers: np.ndarray, origin: Float[np.ndarray, " numbers"]) -> Flo
     if numbers.dtype.kind in "iu":
         less = numbers.astype(np.int64) - _whole(origin)  # what is beyond 64 bits comes back in the difference
     else:
-        step = np.where(origin == 0, 1.0, ROUNDED * np.spacing(np.abs(origin)))
+        step = rounding(origin)
         less = np.round((numbers - origin) / step) * step
     return np.where(origin == 0, numbers, less).astype(np.float32)
+
+
+def rounding(origin: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
+    """To which multiples differences from large numbers are rounded."""
+    return np.where(origin == 0, 1.0, ROUNDED * np.spacing(np.abs(origin)))
 
 
 def _whole(origin: Float[np.ndarray, " numbers"]) -> Int[np.ndarray, " numbers"]:
@@ -347,8 +354,9 @@ def _part(xp: Any, path: Path, space: Any, origins: Origins = (), ordered: bool 
         if here := {place: number for place, number in origins if 0 <= place < low.size}:
             origin = np.array([here.get(place, 0.0) for place in range(low.size)])
             low, high = low - origin, high - origin
+            typed = origin if np.issubdtype(space.dtype, np.floating) else _whole(origin)
             return Part(
-                path, lambda seen: _centered(_flat(np.asarray(seen), space), origin), low, high, True, origin=origin
+                path, lambda seen: _centered(_flat(np.asarray(seen), space), origin), low, high, True, origin=typed
             )
         return Part(path, lambda seen: _flat(xp.array(seen, np.float32), space), low, high, not is_binary)
     if xp is np and is_text(space):

@@ -48,12 +48,17 @@ class Program:
         self.steps.append((result, operation, *map(self._name, inputs)))
         return Value(self, result)
 
+    def constant(self, array: np.ndarray) -> Any:
+        """An array in its own type; others become one of those that networks are made of."""
+        name = f"c{len(self.arrays)}"
+        self.arrays[name] = array
+        return Value(self, name)
+
     def _name(self, value: Any) -> str:
         if isinstance(value, Value):
             return value.name
-        array, name = np.asarray(value), f"c{len(self.arrays)}"
-        self.arrays[name] = array.astype(_type(array))
-        return name
+        array = np.asarray(value)
+        return self.constant(array.astype(_type(array))).name
 
 
 def _type(array: np.ndarray) -> Any:
