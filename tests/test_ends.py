@@ -505,6 +505,14 @@ def test_only_what_was_not_given_is_doubted() -> None:
     assert doubts(left_out=(4,)) == [lasting] and doubts(action_repeat=3) == [left_out]
 
 
+@pytest.mark.parametrize(("learner", "expected"), [(None, 0), (ut.LeastSquares(), 0), (ut.GradientDescent(), 1)])
+def test_a_network_that_was_asked_to_learn_single_states_is_doubted(learner: Any, expected: int) -> None:
+    run = Run(ut.Toy(), Method.of(learner=learner), ut.Settings(seeds=1, steps=10))
+    run.close()
+    found = doubtful(run)
+    assert len(found) == expected and all("leave --learner out" in each for each in found)
+
+
 class Press(gymnasium.Env[Any, Any]):
     """One of four buttons does something, another one in each place, and pays 1 there; the others do nothing."""
 

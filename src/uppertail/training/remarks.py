@@ -231,7 +231,9 @@ def doubtful(run: Run) -> list[str]:
     builder, plan = run.builder, run.plan
     left_out = isinstance(builder, VectorBuilder) and builder.left_out and plan.is_measured("env.left_out")
     lasting = builder.repeats > 1 and plan.is_measured("env.action_repeat")
+    of_states = run.loop.agent.encoding.is_one_hot and run.method.chosen_learner.uses_gradients
     return [
+        *["that a network learns single states, whose values grow in loops (leave --learner out)"] * of_states,
         *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
         *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * lasting,
     ]
