@@ -211,7 +211,7 @@ class States(ObservationSpace):
     """
 
     count: int
-    sizes: tuple[int, ...] = dataclasses.field(default=(), repr=False)
+    sizes: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def has(self, other: ObservationSpace) -> bool:
         """Whether each state of another space has the same number here: it has no more, told apart alike."""
