@@ -201,10 +201,6 @@ def test_the_loader_imports_only_numpy_and_the_standard_library():
             (FAMILIES[0], Odd(), NUMBERS),
             r"network of class OddNetwork cannot be exported: call run\.act of uppertail\.",
         ),
-        (
-            (FAMILIES[0], ut.PerAction(width=4, torso="mlp"), Hashed(8)),
-            r"by Hashed cannot be exported: call run\.act of uppertail\.",
-        ),
     ],
 )
 def test_what_cannot_be_exported_gets_a_sentence(made, sentence):
@@ -241,6 +237,31 @@ def test_numbers_are_read_as_the_run_reads_them_where_something_is_subtracted(ki
     for file in files:
         _, mean, _ = file(program_of(player), {})[1](observations)
         np.testing.assert_allclose(mean, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("torso", ["auto", "mlp"])
+def test_a_network_of_hashed_observations_decides_as_the_run_does_beside_counts(torso):
+    encoding = HashedNumbers(64, NUMBERS)
+    player = player_of(FAMILIES[0], ut.PerAction(width=4, torso=torso), encoding)
+    shown, none = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(np.float32), jnp.zeros(60)
+    seen = jnp.asarray(shown)
+    network: Any = MixedNetwork(player.network, ut.Counts(0.5).init(jax.random.key(0), encoding, 3, 8))
+    of_most = [each[:40] for each in (seen, jnp.arange(60) % 3, none, none > 0, seen, none)]
+    player = dataclasses.replace(player, network=network.experience(Transition(*of_most)).observe(seen))
+    expected = player.returns(shown).mean
+    assert len(np.unique(expected[:, 0].round(4))) > 8, "the observations are alike"
+    _, mean, _ = numpy_file(program_of(player), {})[1](shown)
+    np.testing.assert_allclose(mean, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_arrays_of_several_axes_are_taken_as_they_are_or_flat():
+    player = player_of(FAMILIES[0], ut.PerAction(width=4), NUMBERS)
+    reading = read_space(np, gymnasium.spaces.Box(-1, 5, (3, 1), np.float64), images=False)
+    player = dataclasses.replace(player, interface=player.interface._replace(reading=reading))
+    shown = np.random.default_rng(0).uniform(0, 3, (8, 3, 1))
+    for policy in policies_of(program_of(player))[:1]:
+        for asked_with in (shown, shown[..., 0]):
+            np.testing.assert_allclose(policy(asked_with)[1], player.returns(shown).mean, rtol=1e-5, atol=1e-6)
 
 
 def test_what_onnx_cannot_take_is_said_in_plain_words():

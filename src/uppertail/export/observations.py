@@ -40,6 +40,8 @@ def read(reading: Reading, actions: int) -> Program:
         return program
     program = Program(actions, "" if shape is None else _type(parts), (math.prod(shape or ()),))
     program.seen = whole = program.observation
+    if len(shape or ()) > 1:
+        program.seen = whole = program.add("reshape", whole, [-1, *program.shape])  # one row of each
     given = [whole if shape is not None else _given(part, whole) for part in parts]
     if isinstance(reading.space, States) and parts:
         program.seen = _state(parts, given)

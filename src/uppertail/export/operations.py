@@ -149,7 +149,7 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
 
     if not program.type:
         raise InputError(
-            "The observations of this run are dicts, tuples, as stacked ones are, texts or hashed as a whole, and ONNX "
+            "The observations of this run are dicts, tuples (also stacked ones), texts or hashed as a whole, and ONNX "
             "takes arrays alone: export to NAME.npz."
         )
     if any(operation not in OPERATORS for _, operation, *_ in program.steps):
