@@ -103,6 +103,22 @@ def test_a_pair_is_an_observation_where_observations_are_pairs():
     assert player.read((np.zeros(2, np.float32), {"p": 1}))[1] is False
 
 
+def test_hashed_arrays_are_read_alone_or_as_a_batch_and_others_are_refused():
+    """A hash has a place for everything, so shapes have to be compared."""
+    builder = ut.FromGymnasium(lambda: gymnasium.make("CartPole-v1"), encoding="hashed", returns=(0.0, 1.0))
+    run = Run(builder, Method(), ut.Settings(seeds=1))
+    run.close()
+    player = Player(run.loop.agent, run.networks(run.driver.start()), builder.interface)
+    shown = np.random.default_rng(0).random((3, 4), np.float32)
+    alone = [player.read(each)[0].tolist() for each in shown]
+    assert len(set(alone)) == 3
+    for batch in (shown, [*shown]):
+        assert (player.read(batch)[0].tolist(), player.read(batch)[1]) == (alone, True)
+    for other in (np.zeros(7), 3, {"a": 1}, "three"):
+        with pytest.raises(InputError, match=r"observation is .*not of this environment.*: give one of shape \(4,\)"):
+            player.read(other)
+
+
 def test_an_unknown_seed_gets_a_sentence(chain):
     with pytest.raises(InputError, match="seed is 0: the run has the seeds 3 to 4"):
         chain.act(0, seed=0)
