@@ -91,11 +91,13 @@ def test_another_time_limit_is_played(run):
 
 
 @chain
-def test_another_seed_is_another_table(run):
+def test_another_seed_is_another_table(run, capsys):
     """The right actions of a randomized Chain are those of its seed."""
     assert main(["evaluate", "run", "--episodes", "1", "--quiet"]) == 0
     assert main(["evaluate", "run", "--episodes", "1", "--seed", "0", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
     assert main(["evaluate", "run", "--episodes", "1", "--seed", "2", "--quiet"]) == 0
+    assert "Seed 2 draws other environments than those of the run" in capsys.readouterr().err
     found = [evaluation(f"greedy{of}")["mean_return"] for of in ("", "--seed-0", "--seed-2")]
     one, other = (np.asarray(ut.Chain(length=3).build(seed_keys(seed).environment).terminated) for seed in (0, 2))
     assert not np.array_equal(one, other)
@@ -107,7 +109,7 @@ def test_a_shorter_chain_is_played_and_a_line_says_which_states_are_taken(run, c
     """The first states of a randomized Chain have the same right actions, whatever its length."""
     assert main(["evaluate", "run", "--episodes", "1", "--env.length", "2", "--quiet"]) == 0
     said = capsys.readouterr().err
-    assert "2 of the 3 states that were learned are here: each is taken for the one of the same number." in said
+    assert "There are 2 states here, and 3 were learned: each is taken for the one of the same number, which is" in said
     assert evaluation("greedy--env.length-2")["seeds"][0]["returns"] == [1.0]
     assert evaluation("greedy--env.length-2")["seeds"][0]["lengths"] == [2]
     assert main(["evaluate", "run", "--episodes", "1", "--quiet"]) == 0
@@ -136,7 +138,7 @@ def test_states_of_several_integers_are_the_same_where_all_but_the_first_have_as
 def test_other_observations_are_refused(run, refused):
     error = refused(["evaluate", "run", "--env.length", "4"])
     assert "With --env.length=4 the environment has other observations or actions than those of the run" in error
-    assert "a table knows the states that it was made for" in error and "play where there are fewer states" in error
+    assert "a table knows the states that it was made for" in error and "such as a time limit, or train there." in error
 
 
 @walk

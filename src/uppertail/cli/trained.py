@@ -62,8 +62,7 @@ def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
     other = InputError(
         f"With {' '.join(changes)} the environment has other observations or actions than those of the run in "
         f"{opened.folder}, and what was learned does not apply to them: a table knows the states that it was made for, "
-        "and a network has an input for each number. Change what leaves them the same, such as a time limit, play "
-        "where there are fewer states, or train there."
+        "and a network has an input for each number. Change only what keeps them, such as a time limit, or train there."
     )
     try:
         run = request.run(opened.file.header.plan)
@@ -77,8 +76,13 @@ def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
         here, there = run.driver.observations, opened.run.driver.observations
         if here != there and isinstance(here, States) and isinstance(there, States):
             complain(
-                f"{here.count:,} of the {there.count:,} states that were learned are here: each is taken for the one "
-                "of the same number."
+                f"There are {here.count:,} states here, and {there.count:,} were learned: each is taken for the one of "
+                "the same number, which is wrong if numbers mean something else here, as in a grid of other rows."
+            )
+        if run.draws_anew(opened.run):
+            complain(
+                f"Seed {run.settings.seed} draws other environments than those of the run, in which what was learned "
+                "may be wrong."
             )
         yield run
     finally:

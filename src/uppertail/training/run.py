@@ -272,6 +272,13 @@ class Run:
             self.driver.use(learned.loop, None)
         return fits
 
+    def draws_anew(self, learned: "Run") -> bool:
+        """Whether compiled environments are drawn from the seed, and the seed is not that of another run."""
+        if self.driver.environments is None or self.settings.seed == learned.settings.seed:
+            return False
+        own, others = (jax.vmap(self.builder.build)(run.keys.environment) for run in (self, learned))
+        return not all(map(np.array_equal, jax.tree.leaves(own), jax.tree.leaves(others)))
+
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""
         driver = self.driver
