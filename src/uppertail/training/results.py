@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 10  # how many seeds' returns a result's text shows
 
 USES = {
-    "predict": "act(observation)",
+    **dict.fromkeys(("predict", "get_action", "select_action", "choose_action", "compute_action"), "act(observation)"),
     "save": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), whose same call goes on from there, or "
     "`uppertail train`, whose folder `ut.load`, `uppertail evaluate` and `uppertail export` read",
     "load": "ut.load(folder), of a folder that `uppertail train` wrote",
