@@ -233,7 +233,7 @@ def doubtful(run: Run) -> list[str]:
     lasting = builder.repeats > 1 and plan.is_measured("env.action_repeat")
     of_states = run.loop.agent.encoding.is_one_hot and run.method.chosen_learner.uses_gradients
     return [
-        *["that a network learns single states, whose values grow in loops (leave --learner out)"] * of_states,
+        *["a network for single states, whose values may grow in loops (a table is the default there)"] * of_states,
         *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
         *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * lasting,
     ]
