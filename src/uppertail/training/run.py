@@ -273,11 +273,14 @@ class Run:
         return fits
 
     def draws_anew(self, learned: "Run") -> bool:
-        """Whether compiled environments are drawn from the seed, and the seed is not that of another run."""
+        """Whether compiled environments have other arrays here than with the seed of another run; keys do not count."""
         if self.driver.environments is None or self.settings.seed == learned.settings.seed:
             return False
-        own, others = (jax.vmap(self.builder.build)(run.keys.environment) for run in (self, learned))
-        return not all(map(np.array_equal, jax.tree.leaves(own), jax.tree.leaves(others)))
+        others = jax.vmap(self.builder.build)(learned.keys.environment)
+        pairs = zip(*map(jax.tree.leaves, (self.driver.environments, others)), strict=True)
+        return not all(
+            np.array_equal(*pair) for pair in pairs if not jnp.issubdtype(pair[0].dtype, jax.dtypes.prng_key)
+        )
 
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""
