@@ -13,6 +13,8 @@ import pytest
 import uppertail as ut
 from uppertail.cli import main
 from uppertail.training.loop import seed_keys
+from uppertail.training.method import Method
+from uppertail.training.run import Run
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -151,3 +153,30 @@ def test_other_actions_are_refused(run, refused):
 @chain
 def test_a_setting_that_there_is_not_gets_the_usual_hint(run, refused):
     assert "Did you mean --env.length?" in refused(["evaluate", "run", "--env.lenght", "4"])
+
+
+def run_of(builder, seed=0) -> Run:
+    run = Run(builder, Method.of(), ut.Settings(seeds=2, seed=seed, steps=10))
+    run.close()
+    return run
+
+
+@pytest.mark.parametrize(
+    ("builder", "drawn"),
+    [
+        (ut.Chain(3), True),
+        (ut.Chain(3, ordered=True), False),
+        (ut.Gym("UpperTailWalk-v0"), False),
+        (ut.Gym("UpperTailWalk-v0", reset_seed="run"), True),
+    ],
+)
+def test_an_environment_that_is_drawn_from_the_seed_is_another_one_with_another_seed(builder, drawn):
+    assert run_of(builder, 2).draws_anew(run_of(builder)) == drawn
+    assert not run_of(builder).draws_anew(run_of(builder))
+
+
+def test_fewer_states_with_as_many_actions_are_played():
+    seven = run_of(ut.SixArms())  # with six actions
+    assert seven.driver.observations == ut.States(7)
+    assert not run_of(ut.Chain(3)).plays(seven), "it has two actions"
+    assert run_of(ut.Chain(3)).plays(run_of(ut.Chain(5))) and not run_of(ut.Chain(5)).plays(run_of(ut.Chain(3)))

@@ -242,9 +242,9 @@ ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in nam
 _ANSWERS = {
     "device devices cuda gpu use_cuda no_cuda": "JAX uses a GPU where it finds one: set the environment variable "
     "JAX_PLATFORMS=cpu to use the CPU.",
-    "render render_mode render_modes capture_video record_video video": "`uppertail watch DIR` shows what a run "
-    "learned, in a window or, with --gif, in a file.",
-    "deterministic": "`uppertail evaluate DIR` plays greedily, and with --policy trained as in training.",
+    "render render_mode render_modes capture_video record_video video": "`uppertail watch DIR` needs no option "
+    "to show a run in a window, and --gif FILE to show it in a file.",
+    "deterministic": "Evaluation is greedy, unless --policy trained is given.",
     "framework torch torch_deterministic": "All is computed by JAX, and the same command on the same machine gives the "
     "same numbers.",
 }
@@ -291,7 +291,8 @@ def class_named(part: str, name: Any) -> type:
     if name not in known.kinds and "." not in name:
         there = {each: kind for each, kind in KIND_OF.items() if kind in known.kinds}
         names = [*known.kinds, *there, *(_newest_ids() if part == "env" else ())]
-        hint = " It looks like an environment, which is given first." if part != "env" and is_id(name) else ""
+        is_env = part != "env" and re.fullmatch(r"[\w./:-]+-v\d+", name)
+        hint = " It looks like an environment: ut.train takes that first, and a command as --env." if is_env else ""
         raise InputError(f"Unknown {part} {shown!r}: {use}{hint or nearest(name, names, 1, shown=there)}")
     why = ""
     try:

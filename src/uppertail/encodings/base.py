@@ -214,7 +214,7 @@ class States(ObservationSpace):
     sizes: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     def has(self, other: ObservationSpace) -> bool:
-        """Whether each state of another space has the same number here: it has no more, told apart alike."""
+        """Whether a state of another space has the same number here: integers but the first have as many values."""
         return isinstance(other, States) and other.count <= self.count and other.sizes[1:] == self.sizes[1:]
 
     def encoding(self, preferences: Preferences) -> Encoding:

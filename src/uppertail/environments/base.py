@@ -264,7 +264,9 @@ def widest_range(environments: Environment, discount: float) -> ReturnRange | No
     Large tables take seconds, so Ctrl-C is heard between seeds.
     """
     low, high = math.inf, -math.inf
-    for seed in range(jax.tree.leaves(environments)[0].shape[0]):
+    if not (arrays := jax.tree.leaves(environments)):
+        return None
+    for seed in range(arrays[0].shape[0]):
         if (named := _range(environments, seed, discount)) is None:
             return None
         low, high = min(low, float(named[0])), max(high, float(named[1]))

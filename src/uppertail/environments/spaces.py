@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, States, one_hot_text
 from uppertail.errors import ContractError, InputError
@@ -36,7 +36,7 @@ Origins = tuple[tuple[int, float], ...]  # what is subtracted from numbers of a 
 class Reading(NamedTuple):
     """How observations are read: as one array, which is a copy, and the space of that array.
 
-    `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text, or it is hashed. `first`
+    `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text. `first`
     is the number of the first state of a Discrete. `origins` are subtracted before 32 bits would lose digits. `parts`
     are those that the array is made of, in order; none: it is the observation itself, or a hash of it.
     """
@@ -80,9 +80,7 @@ class Part(NamedTuple):
     sizes: tuple[int, ...] = ()
     is_one_hot: bool = False
     start: Int[np.ndarray, " integers"] | None = None  # the lowest of each integer
-    origin: Float[np.ndarray, " numbers"] | Int[np.ndarray, " numbers"] | None = (
-        None  # what is subtracted; None: nothing
-    )
+    origin: Shaped[np.ndarray, " numbers"] | None = None  # what is subtracted from its numbers; None: nothing
 
     @property
     def names(self) -> list[str]:

@@ -20,7 +20,7 @@ from uppertail.networks.layers import Convolutions, Dense, Learned, padding
 
 @functools.singledispatch
 def features_of(encoding: Any, encoder: Any, program: Program) -> Any:
-    """The features [n, features] of the observations; of a table, their place is 1."""
+    """The features [n, features] of the observations; where each state has one of its own, that is 1."""
     if not encoding.is_one_hot:
         raise InputError(f"Observations encoded by {type(encoding).__name__} cannot be exported: {NEEDED}.")
     place = program.add("reshape", place_of(encoding, encoder, program), [-1, 1])

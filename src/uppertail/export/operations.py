@@ -49,7 +49,7 @@ class Program:
         return Value(self, result)
 
     def constant(self, array: np.ndarray) -> Any:
-        """An array in its own type; others become one of those that networks are made of."""
+        """A constant that keeps its type; all others get the types of networks."""
         name = f"c{len(self.arrays)}"
         self.arrays[name] = array
         return Value(self, name)

@@ -273,10 +273,14 @@ class Run:
         return fits
 
     def draws_anew(self, learned: "Run") -> bool:
-        """Whether compiled environments have other arrays here than with the seed of another run; keys do not count."""
-        if self.driver.environments is None or self.settings.seed == learned.settings.seed:
+        """Whether environments are others than with the seed of another run, as far as arrays or settings say so."""
+        if self.settings.seed == learned.settings.seed:
             return False
-        others = jax.vmap(self.builder.build)(learned.keys.environment)
+        if getattr(self.builder, "reset_seed", None) == "run":
+            return True
+        if self.driver.environments is None:
+            return False
+        others = jitted(jax.vmap(self.builder.build))(learned.keys.environment)
         pairs = zip(*map(jax.tree.leaves, (self.driver.environments, others)), strict=True)
         return not all(
             np.array_equal(*pair) for pair in pairs if not jnp.issubdtype(pair[0].dtype, jax.dtypes.prng_key)

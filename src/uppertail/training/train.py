@@ -59,7 +59,7 @@ OF_PYTHON = {
     **{each: OF_OPTIONS[name] for each, option in ELSEWHERE.items() if (name := option.split()[0]) in OF_OPTIONS},
     **dict.fromkeys(("callback", "callbacks", "log"), "on_chunk"),
     **dict.fromkeys(("max_episode_steps", "time_limit", "env_kwargs", "env_config", "env_args"), OF_GYM),
-    "policy_kwargs": "policy=ut.UCB(...), an object with its settings",
+    "policy_kwargs": "network=ut.PerAction(width=...)",
 }
 """Names that other libraries give to what only Python has."""
 

@@ -67,8 +67,7 @@ def observed_as_hashes(env: Made, space: Any, hashed: Reading) -> Observed:
         pixels = image.array(np.zeros(image.shape or ())).dtype.name
         whole = dataclasses.replace(hashed.space, pixels=pixels)  # pyright: ignore[reportArgumentType]
         hashed = Reading(lambda seen: hash_of(image.array(seen)), whole)
-    if is_a(space, "Box"):
-        hashed = hashed._replace(shape=tuple(space.shape))
+    hashed = hashed._replace(shape=getattr(space, "shape", None))
     return Observed(hashed, hashed.array(_sample(space)), flat_images=_flat_images(space))
 
 
