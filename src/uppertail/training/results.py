@@ -49,7 +49,7 @@ class TrainingResult:
 
     Where a method takes a `seed`, it is one of `seeds`; left out, it is `best_seed`. An observation is one as the
     environment gives it. A batch is an array with one axis more than an observation has, or a list of observations
-    where these are not arrays (dicts, tuples, texts, hashed ones).
+    where these are not arrays (dicts, tuples, texts).
 
     Args:
         record: episodes, figures and settings of the run; `record.summary()` is summary.json.
