@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -252,9 +253,9 @@ def test_a_loaded_run_is_the_one_that_was_trained(tmp_path):
     for state in range(3):
         assert loaded.act(state) == trained.act(state)
         np.testing.assert_array_equal(loaded.distribution(state).mean, trained.distribution(state).mean)
-    one, other = repr(loaded).splitlines(), repr(trained).splitlines()
-    assert len(one) <= 5 and (one[0], one[2:]) == (other[0], other[2:])
-    assert "2 of 2 seeds" in one[2] and "seeds 5 to 6, 64 episodes each" in one[1]
+    one, other = (re.sub(r"[\d.]+ s$", "so many s", repr(each), flags=re.MULTILINE) for each in (loaded, trained))
+    assert one == other and len(one.splitlines()) <= 5
+    assert "2 of 2 seeds" in one and "seeds 5 to 6, 64 episodes each" in one
 
 
 def test_episodes_are_a_table(chain):
