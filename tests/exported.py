@@ -25,7 +25,9 @@ def onnxruntime_of(content: bytes) -> list[Any]:
 
     session = onnxruntime.InferenceSession(content)
     assert session.get_modelmeta().custom_metadata_map == {"seed": "3"}
-    kind = {"float": np.float32, "int64": np.int64, "uint8": np.uint8}[session.get_inputs()[0].type[7:-1]]
+    kind = {"float": np.float32, "int64": np.int64, "double": np.float64, "uint8": np.uint8}[
+        session.get_inputs()[0].type[7:-1]
+    ]
 
     def policy(observations: np.ndarray, mask: Any = None) -> Any:
         asked = {"observation": observations.astype(kind)}

@@ -14,6 +14,7 @@ import yaml
 
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
+from uppertail.parts import class_named
 from uppertail.yaml_files import read_yaml
 
 SMALL = ["--seeds", "2", "--network.width", "8", "--replay_size", "99", "--batch_size", "16"]
@@ -357,3 +358,10 @@ def test_what_is_merged_in_yaml_may_be_replaced(tmp_path):
     (tmp_path / "merged.yaml").write_text(text)
     expected = {"b": {"x": 1}, "outer": {"a": {"x": 2}}, "c": {"x": 2}, "d": {1: "x", "1": "y"}}
     assert read_yaml(tmp_path / "merged.yaml", "The file") == expected
+
+
+def test_an_import_that_is_interrupted_is_no_missing_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "long_import.py").write_text("raise KeyboardInterrupt")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        class_named("policy", "long_import.Mine")

@@ -505,6 +505,22 @@ def test_only_what_was_not_given_is_doubted() -> None:
     assert doubts(left_out=(4,)) == [lasting] and doubts(action_repeat=3) == [left_out]
 
 
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, 0),
+        ({"learner": ut.LeastSquares()}, 0),
+        ({"learner": ut.GradientDescent()}, 1),
+        ({"distribution": ut.GaussianMixture()}, 0),  # which no table averages
+    ],
+)
+def test_a_network_that_was_asked_to_learn_single_states_is_doubted(parts: Any, expected: int) -> None:
+    run = Run(ut.Toy(), Method.of(**parts), ut.Settings(seeds=1, steps=10))
+    run.close()
+    found = doubtful(run)
+    assert len(found) == expected and all("leave --learner out" in each for each in found)
+
+
 class Press(gymnasium.Env[Any, Any]):
     """One of four buttons does something, another one in each place, and pays 1 there; the others do nothing."""
 

@@ -25,6 +25,7 @@ from uppertail.environments import (
     FrozenLake,
     Gym,
     Toy,
+    base,
     finite,
     widest_range,
 )
@@ -268,6 +269,25 @@ def test_the_range_of_returns_takes_a_bounded_time(monkeypatch: pytest.MonkeyPat
     assert loop.return_range(1.0) == (0.0, 100.0)
     monkeypatch.setattr(finite, "MOST_OUTCOMES", 12)
     assert loop.return_range(1.0) == (0.0, 6.0)
+
+
+def test_the_widest_range_is_that_of_all_seeds_and_is_asked_seed_by_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two seeds Ctrl-C is heard: a large table takes seconds."""
+    each = [table(0, [[low, high]], True) for low, high in ((-1.0, 2.0), (-4.0, 1.0), (0.5, 3.0))]
+    environments = jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+    assert widest_range(environments, 0.9) == (-4.0, 3.0, True)
+    asked = []
+
+    def interrupted(_: Any, seed: int, __: float) -> Any:
+        asked.append(seed)
+        if seed == 1:
+            raise KeyboardInterrupt
+        return 0.0, 1.0
+
+    monkeypatch.setattr(base, "_range", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        widest_range(environments, 0.9)
+    assert asked == [0, 1]
 
 
 @pytest.mark.parametrize(("draw", "outcome"), [(0.0, 1), (0.49, 1), (0.5, 2), (np.nextafter(np.float32(1), 0), 2)])

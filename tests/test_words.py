@@ -9,6 +9,7 @@ import gymnasium
 import pytest
 
 import uppertail as ut
+from uppertail.cli import ELSEWHERE as OF_COMMANDS
 from uppertail.cli.commands import COMMANDS, options_of
 from uppertail.cli.train import parse_request
 from uppertail.environments.gymnasium.from_gymnasium import builder_of
@@ -90,8 +91,13 @@ def test_a_slip_and_what_only_others_have_get_a_remedy(typed: list[str], words: 
 
 
 def test_they_lead_to_options_that_there_are() -> None:
-    known = {*COMMANDS["train"].options, *PARTS, *options_of(ut.Settings), "env.id", "network.width"}
+    known = {*COMMANDS["train"].options, *PARTS, *options_of(ut.Settings), "env.id", "env.kwargs", "network.width"}
     assert {option.split()[0] for option in ELSEWHERE.values()} <= known
+
+
+@pytest.mark.parametrize(("typed", "command"), [*OF_COMMANDS.items(), ("evalute", "evaluate"), ("reprot", "report")])
+def test_commands_of_other_libraries_lead_to_ours(typed: str, command: str, refused: Any) -> None:
+    assert command in COMMANDS and refused([typed, "DIR"]).endswith(f"Did you mean {command}?\n")
 
 
 def test_in_a_file_they_have_no_dashes(tmp_path: Path) -> None:
@@ -113,6 +119,13 @@ def test_in_a_file_they_have_no_dashes(tmp_path: Path) -> None:
         ("Toy", {"track": True}, "There is no setting track. Did you mean on_chunk, which a logger can be"),
         ("Toy", {"distribution": 50}, "distribution is 50: give a number by name, such as steps=50."),
         ("Toy", {"epsilon": 0.1}, 'There is no setting epsilon. Did you mean policy="EpsilonGreedy"?'),
+        ("Toy", {"max_episode_steps": 9}, "Did you mean environment=ut.Gym(id, max_episode_steps=..., kwargs={...})?"),
+        ("Toy", {"policy_kwargs": {}}, "Did you mean network=ut.PerAction(width=...)?"),
+        (
+            "MlpPolicy",
+            {"distribution": "CartPole-v1"},
+            "It looks like an environment: ut.train takes that first, and a command as --env.",
+        ),
         ("Toy", {"xyz": 9}, "There is no setting xyz. `help(ut.Settings)` lists them."),
         ("Toy", {"seeds": 0}, "seeds is 0: use 1 or more."),
         ("Toy", {"policy": "UCBB"}, "Unknown policy 'UCBB'"),

@@ -210,7 +210,7 @@ _SYNONYMS = {
     "seed": "random_seed",
     "episodes": "num_episodes n_episodes max_episodes total_episodes",
     "steps": "total_timesteps timesteps num_timesteps n_timesteps total_steps num_steps max_steps train_steps",
-    "num_envs": "n_envs",
+    "num_envs": "n_envs num_workers num_env_runners",
     "discount": "gamma discount_factor",
     "learning_rate": "lr step_size alpha",
     "gradient_clip": "max_grad_norm",
@@ -220,14 +220,17 @@ _SYNONYMS = {
     "rollout_steps": "n_steps train_freq train_frequency",
     "updates_per_rollout": "gradient_steps",
     "learner": "algo algorithm",
-    "policy EpsilonGreedy": "epsilon eps exploration_fraction exploration_initial_eps exploration_final_eps",
+    "policy EpsilonGreedy": "epsilon eps exploration_fraction exploration_initial_eps exploration_final_eps "
+    "start_e end_e",
     "target RunningMean": "tau polyak",
     "target Periodic": "target_update_interval target_network_frequency",
     "network.width": "net_arch hidden_size",
     "env": "env_id",
+    "env.kwargs": "env_kwargs env_config env_args",
+    "init": "load load_model pretrained restore",
     "quiet": "verbose silent",
     "out": "save name exp_name run_name output output_dir save_dir save_path log_dir",
-    "logger wandb": "track wandb use_wandb",
+    "logger wandb": "track wandb use_wandb wandb_project wandb_project_name wandb_entity",
     "logger tensorboard": "tensorboard tensorboard_log",
     "checkpoint_every": "checkpoint_freq checkpoint_interval save_freq save_interval",
     "evaluate_every": "eval_freq eval_every eval_interval eval_frequency",
@@ -236,10 +239,16 @@ ID = re.compile(r"[\w./-]*(:|-v)[\w./:-]*")  # of an environment of Gymnasium: i
 ELSEWHERE = {name: option for option, names in _SYNONYMS.items() for name in names.split()}
 """The option for each name that other libraries give it."""
 
-ABSENT: dict[str, str] = dict.fromkeys(
-    ("device", "devices", "cuda", "gpu", "use_cuda", "no_cuda"),
-    " JAX uses a GPU where it finds one: set the environment variable JAX_PLATFORMS=cpu to use the CPU.",
-)
+_ANSWERS = {
+    "device devices cuda gpu use_cuda no_cuda": "JAX uses a GPU where it finds one: set the environment variable "
+    "JAX_PLATFORMS=cpu to use the CPU.",
+    "render render_mode render_modes capture_video record_video video": "`uppertail watch DIR` needs no option "
+    "to show a run in a window, and --gif FILE to show it in a file.",
+    "deterministic": "Evaluation is greedy, unless --policy trained is given.",
+    "framework torch torch_deterministic": "All is computed by JAX, and the same command on the same machine gives the "
+    "same numbers.",
+}
+ABSENT = {name: f" {answer}" for names, answer in _ANSWERS.items() for name in names.split()}
 """What does the work of options that only other libraries have."""
 
 _KINDS = {
@@ -282,12 +291,17 @@ def class_named(part: str, name: Any) -> type:
     if name not in known.kinds and "." not in name:
         there = {each: kind for each, kind in KIND_OF.items() if kind in known.kinds}
         names = [*known.kinds, *there, *(_newest_ids() if part == "env" else ())]
-        raise InputError(f"Unknown {part} {shown!r}: {use}{nearest(name, names, 1, shown=there)}")
+        is_env = part != "env" and re.fullmatch(r"[\w./:-]+-v\d+", name)
+        hint = " It looks like an environment: ut.train takes that first, and a command as --env." if is_env else ""
+        raise InputError(f"Unknown {part} {shown!r}: {use}{hint or nearest(name, names, 1, shown=there)}")
     why = ""
     try:
         kind = pydoc.locate(f"{known.kinds[name]}.{name}" if name in known.kinds else name)
     except (pydoc.ErrorDuringImport, ValueError) as error:
-        kind, why = None, f" ({message_of(getattr(error, 'value', error))})"
+        cause = getattr(error, "value", error)
+        if isinstance(cause, KeyboardInterrupt):
+            raise cause from None
+        kind, why = None, f" ({message_of(cause)})"
     if not inspect.isclass(kind):
         raise InputError(f"The class {shown} given for --{part} cannot be imported{why}: {use}")
     if not issubclass(kind, contract := known.load()):

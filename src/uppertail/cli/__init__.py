@@ -20,6 +20,16 @@ from uppertail.errors import InputError, join_names, message_of, nearest
 NO_DEVICE = "Unable to initialize backend"  # what JAX's error says if it finds no device
 LARGEST_CACHE = 2**30  # bytes of compiled programs that are kept at most; the oldest are deleted first
 
+_SYNONYMS = {
+    "evaluate": "eval test predict",
+    "watch": "enjoy play render show",
+    "report": "plot dashboard",
+    "study": "tune sweep benchmark compare",
+    "resume": "continue",
+}
+ELSEWHERE = {name: command for command, names in _SYNONYMS.items() for name in names.split()}
+"""The command for each name that other libraries give it."""
+
 USAGE = "\n".join(
     [
         "usage: uppertail COMMAND [options]",
@@ -80,9 +90,8 @@ def _command(command: str, *rest: str) -> int:
         print(f"uppertail {importlib.metadata.version('uppertail')}")
         return 0
     if command not in COMMANDS:
-        raise InputError(
-            f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.{nearest(command, COMMANDS, 1)}"
-        )
+        hint = nearest(command, [*COMMANDS, *ELSEWHERE], 1, shown=ELSEWHERE)
+        raise InputError(f"Unknown command {command!r}: use one of {', '.join(COMMANDS)}.{hint}")
     if any(argument in ("-h", "--help") or argument.partition("=")[0].endswith(".help") for argument in rest):
         print(COMMANDS[command].help(rest))
         return 0

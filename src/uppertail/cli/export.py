@@ -30,32 +30,25 @@ def main(config: Values) -> int:
         run = opened.result
         seed = run.best_seed if config.seed is None else config.seed
         program, observations = program_of(run.player(seed)), _observations(opened.run.builder)
-        reading = run.interface.reading
     about = {"made by": "uppertail", "environment": run.record.environment, "method": run.record.method}
     about |= {"seed": str(seed), "action repeat": str(run.action_repeat)}
     kept = run.record.network_of(seed - run.seeds[0])
     content, policy = KINDS[to.suffix.lower()](program, about)
-    given = np.stack([*map(reading.array, observations)]) if reading.origins else observations
-    checked = _checked(run, seed, observations, given, program, policy)
+    checked = _checked(run, seed, observations, program, policy)
     with records.write_errors(str(to), "give --to another file"):
         records.write_bytes(to, content)
     if not config.quiet:
         print(f"The greedy policy of seed {seed} ({kept}) in {to} ({len(content):,} bytes): {checked}.")
         if run.action_repeat > 1:
             print(f"Take each of its actions for {run.action_repeat} steps, as in training.")
-        for place, number in reading.origins:
-            print(f"Subtract {number:.17g} from number {place} of an observation before it is asked.")
     return 0
 
 
-def _checked(run: TrainingResult, seed: int, asked: Any, given: Any, program: Program, policy: Policy) -> str:
-    """Says how far the policy of a file differs from the run; InputError if by more than rounding.
-
-    `asked` are observations, `given` what a file is asked in their place.
-    """
+def _checked(run: TrainingResult, seed: int, asked: Any, program: Program, policy: Policy) -> str:
+    """Says how far the policy of a file differs from the run at observations; InputError if by more than rounding."""
     mask = np.random.default_rng(0).random((CHECKED, program.actions)) < 0.5
     mask[np.arange(CHECKED), np.arange(CHECKED) % program.actions] = True
-    given = np.reshape(given, (CHECKED, *program.shape)) if program.type else given
+    given = np.reshape(asked, (CHECKED, *program.shape)) if program.type else asked
     same, difference, largest = 0, 0.0, 1e-6
     for rows in (slice(begin, begin + AT_ONCE) for begin in range(0, CHECKED, AT_ONCE)):
         actions, *found = policy(given[rows], mask[rows])

@@ -9,10 +9,12 @@ import jax
 import numpy as np
 
 from uppertail import records
+from uppertail.cli import complain
 from uppertail.cli.imports import find_here
 from uppertail.cli.options import PartChoice
 from uppertail.cli.train import Request, parse_request, read_request
 from uppertail.cli.trust import require_trust
+from uppertail.encodings import States
 from uppertail.errors import InputError
 from uppertail.networks import Network
 from uppertail.parts import PARTS, class_named
@@ -59,8 +61,8 @@ def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
     request = parse_request([config, *changes])
     other = InputError(
         f"With {' '.join(changes)} the environment has other observations or actions than those of the run in "
-        f"{opened.folder}, and what was learned does not apply to them: a table knows the states that it met, and a "
-        "network has an input for each number. Change what leaves them the same, such as a time limit, or train there."
+        f"{opened.folder}, and what was learned does not apply to them: a table knows the states that it was made for, "
+        "and a network has an input for each number. Change only what keeps them, such as a time limit, or train there."
     )
     try:
         run = request.run(opened.file.header.plan)
@@ -71,6 +73,17 @@ def elsewhere(opened: TrainedRun, changes: Sequence[str]) -> Iterator[Run]:
     try:
         if not run.plays(opened.run):
             raise other
+        here, there = run.driver.observations, opened.run.driver.observations
+        if here != there and isinstance(here, States) and isinstance(there, States):
+            complain(
+                f"There are {here.count:,} states here, and {there.count:,} were learned: each is taken for the one of "
+                "the same number, which is wrong if numbers mean something else here, as in a grid of other rows."
+            )
+        if run.draws_anew(opened.run):
+            complain(
+                f"Seed {run.settings.seed} draws other environments than those of the run, in which what was learned "
+                "may be wrong."
+            )
         yield run
     finally:
         run.close()

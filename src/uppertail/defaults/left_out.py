@@ -170,15 +170,20 @@ def telling_together(steps: Steps, numbers: Int[np.ndarray, " candidates"]) -> I
     actions = [rows for each in np.unique(steps.action) if len(rows := np.flatnonzero(steps.action == each)) >= LEAST]
     left = [left_of(goals[rows], np.column_stack([np.ones(len(rows)), inputs[rows]])) for rows in actions]
     left = [each / np.maximum(np.linalg.norm(each, axis=0), np.finfo(float).tiny) for each in left]
+    of_actions = [(rows, inputs[rows], inputs[rows] ** 2, rest) for rows, rest in zip(actions, left, strict=True)]
 
     def told(number: int, values: Float[np.ndarray, " steps"], classes: Float[np.ndarray, "steps classes"]) -> float:
-        products = np.hstack([values[:, None] * inputs, classes])
-        products[:, number] = values**2
+        """The squared correlations, by sums of products, since what is left has a mean of 0."""
         found = 0.0
-        for rows, rest in zip(actions, left, strict=True):
-            own = products[rows] - products[rows].mean(axis=0)
-            size = np.maximum(np.sqrt(np.sum(own**2, axis=0)), np.finfo(float).tiny)
-            found += float(np.sum(((own / size).T @ rest) ** 2))
+        for rows, own, squares, rest in of_actions:
+            value, part = values[rows], classes[rows]
+            square, counts = value**2, part.sum(axis=0)
+            with_rest, sums, sums_of_squares = own.T @ (value[:, None] * rest), own.T @ value, squares.T @ square
+            with_rest[number], sums[number], sums_of_squares[number] = square @ rest, square.sum(), square @ square
+            sums_of_squares, sums = np.append(sums_of_squares, counts), np.append(sums, counts)
+            around = sums_of_squares - sums**2 / len(rows)
+            varies = around > ROUNDING * sums_of_squares
+            found += float(np.sum(np.vstack([with_rest, part.T @ rest])[varies] ** 2 / around[varies, None]))
         return found
 
     orders = [_from_others(begins, len(here), seed) for seed in range(SHUFFLES)]

@@ -201,13 +201,21 @@ class States(ObservationSpace):
 
     Args:
         count: number of states.
+        sizes: of a state that is made of several integers, how many values each has; the last one counts fastest.
 
     Examples:
         >>> ut.States(count=5)
         States(count=5)
+        >>> ut.States(5).has(ut.States(4)), ut.States(6, sizes=(2, 3)).has(ut.States(6, sizes=(3, 2)))
+        (True, False)
     """
 
     count: int
+    sizes: tuple[int, ...] = dataclasses.field(default=(), repr=False, compare=False)
+
+    def has(self, other: ObservationSpace) -> bool:
+        """Whether a state of another space has the same number here: integers but the first have as many values."""
+        return isinstance(other, States) and other.count <= self.count and other.sizes[1:] == self.sizes[1:]
 
     def encoding(self, preferences: Preferences) -> Encoding:
         require_choice("encoding", preferences.states, list(STATE_ENCODINGS))

@@ -253,15 +253,24 @@ def discounted_steps(steps: float, discount: float) -> float:
     return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
 
 
-@functools.partial(jitted, static_argnums=1)
-def _ranges(environments: Environment, discount: float) -> PyTree:
-    return jax.vmap(lambda environment: environment.return_range(discount))(environments)
+@functools.partial(jitted, static_argnums=2)
+def _range(environments: Environment, seed: Int[Array, ""], discount: float) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[seed], environments).return_range(discount)
 
 
 def widest_range(environments: Environment, discount: float) -> ReturnRange | None:
-    """The widest range of returns that compiled environments [seeds] name; None: they name none."""
-    named = _ranges(environments, discount)
-    return named and ReturnRange(float(np.asarray(named[0]).min()), float(np.asarray(named[1]).max()))
+    """The widest range of returns that compiled environments [seeds] name; None: they name none.
+
+    Large tables take seconds, so Ctrl-C is heard between seeds.
+    """
+    low, high = math.inf, -math.inf
+    if not (arrays := jax.tree.leaves(environments)):
+        return None
+    for seed in range(arrays[0].shape[0]):
+        if (named := _range(environments, seed, discount)) is None:
+            return None
+        low, high = min(low, float(named[0])), max(high, float(named[1]))
+    return ReturnRange(low, high)
 
 
 def require_tables_fit(builder: EnvironmentBuilder, keys: Key[Array, " seeds"], copies: float = 1.0) -> None:

@@ -14,7 +14,7 @@ from uppertail.masks import ActionMask
 from uppertail.types import PyTree, TimeStep
 
 MOST_SWEEPS = 10_000  # sweeps after which value iteration ends if it has not converged, and no time limit has ended it
-MOST_OUTCOMES = 10**9  # of all its sweeps, which take a few seconds and cannot be interrupted
+MOST_OUTCOMES = 10**9  # of all its sweeps, which take about two seconds and cannot be interrupted
 NOISE = 2.0  # how many standard deviations of noise the range of the returns has room for, on each side
 
 

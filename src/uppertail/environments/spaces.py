@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from uppertail.encodings import TEXT_PLACES, Numbers, ObservationSpace, Pixels, States, one_hot_text
 from uppertail.errors import ContractError, InputError
@@ -36,7 +36,7 @@ Origins = tuple[tuple[int, float], ...]  # what is subtracted from numbers of a 
 class Reading(NamedTuple):
     """How observations are read: as one array, which is a copy, and the space of that array.
 
-    `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text, or it is hashed. `first`
+    `shape` is that of an observation before it is read; None: it is a dict, a tuple or a text. `first`
     is the number of the first state of a Discrete. `origins` are subtracted before 32 bits would lose digits. `parts`
     are those that the array is made of, in order; none: it is the observation itself, or a hash of it.
     """
@@ -80,7 +80,7 @@ class Part(NamedTuple):
     sizes: tuple[int, ...] = ()
     is_one_hot: bool = False
     start: Int[np.ndarray, " integers"] | None = None  # the lowest of each integer
-    origin: Float[np.ndarray, " numbers"] | None = None  # what is subtracted from its numbers; None: nothing
+    origin: Shaped[np.ndarray, " numbers"] | None = None  # what is subtracted from its numbers; None: nothing
 
     @property
     def names(self) -> list[str]:
@@ -164,11 +164,12 @@ def read_space(
         if path not in left_out:
             place = sum(each.low.size for each in parts)
             parts.append(_part(xp, path, part, tuple((index - place, number) for index, number in origins), ordered))
-    count = math.prod(size for part in parts for size in part.sizes)
+    sizes = (*(size for part in parts for size in part.sizes),)
+    count = math.prod(sizes)
     discrete = is_a(space, "Discrete") and not ordered
     if parts and all(part.integers for part in parts) and (discrete or (states and count <= MOST_STATES)):
         first = int(getattr(space, "start", 0)) if discrete else 0
-        return Reading(lambda seen: _state(xp, parts, seen), States(count), shape, first, parts=(*parts,))
+        return Reading(lambda seen: _state(xp, parts, seen), States(count, sizes), shape, first, parts=(*parts,))
     return Reading(
         lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
         _numbers(space, parts),
@@ -245,9 +246,14 @@ def _centered(numbers: np.ndarray, origin: Float[np.ndarray, " numbers"]) -> Flo
     if numbers.dtype.kind in "iu":
         less = numbers.astype(np.int64) - _whole(origin)  # what is beyond 64 bits comes back in the difference
     else:
-        step = np.where(origin == 0, 1.0, ROUNDED * np.spacing(np.abs(origin)))
+        step = rounding(origin)
         less = np.round((numbers - origin) / step) * step
     return np.where(origin == 0, numbers, less).astype(np.float32)
+
+
+def rounding(origin: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, " numbers"]:
+    """To which multiples differences from large numbers are rounded."""
+    return np.where(origin == 0, 1.0, ROUNDED * np.spacing(np.abs(origin)))
 
 
 def _whole(origin: Float[np.ndarray, " numbers"]) -> Int[np.ndarray, " numbers"]:
@@ -346,8 +352,9 @@ def _part(xp: Any, path: Path, space: Any, origins: Origins = (), ordered: bool 
         if here := {place: number for place, number in origins if 0 <= place < low.size}:
             origin = np.array([here.get(place, 0.0) for place in range(low.size)])
             low, high = low - origin, high - origin
+            typed = origin if np.issubdtype(space.dtype, np.floating) else _whole(origin)
             return Part(
-                path, lambda seen: _centered(_flat(np.asarray(seen), space), origin), low, high, True, origin=origin
+                path, lambda seen: _centered(_flat(np.asarray(seen), space), origin), low, high, True, origin=typed
             )
         return Part(path, lambda seen: _flat(xp.array(seen, np.float32), space), low, high, not is_binary)
     if xp is np and is_text(space):

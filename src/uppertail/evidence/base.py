@@ -41,9 +41,11 @@ class Evidence(eqx.Module):
     def doubt(self, share: Any) -> Any:
         """How much the lowest of several critics counts where a share u is left, and their mean with the rest.
 
-        1 / sqrt(1 + N) after N visits, as the error of a mean falls; by default all of it.
+        1 / sqrt(1 + N) after N visits, as the error of a mean falls, where u = prior_count / (prior_count + N); all of
+        it where evidence has no `prior_count`.
         """
-        return jnp.ones_like(share)
+        prior: Any = getattr(self, "prior_count", None)
+        return jnp.ones_like(share) if prior is None else (share / (share + (1.0 - share) * prior)) ** 0.5
 
     def combining(self, sizes: tuple[int, ...]) -> Self:
         """The evidence for actions that are made of numbers with so many values each, and learned by these.
@@ -66,11 +68,6 @@ class Evidence(eqx.Module):
         """The evidence where one of these transitions leads; by default its share is computed anew."""
         del kept
         return self
-
-
-def doubt_after_visits(share: Any, prior_count: Any) -> Any:
-    """1 / sqrt(1 + N), where u = lambda / (lambda + N) of the start is left."""
-    return (share / (share + (1.0 - share) * prior_count)) ** 0.5
 
 
 class EvidenceBuilder(metaclass=Explained):

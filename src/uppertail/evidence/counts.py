@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.evidence.base import Evidence, EvidenceBuilder, doubt_after_visits
+from uppertail.evidence.base import Evidence, EvidenceBuilder
 from uppertail.networks import PerAction
 from uppertail.schema import settle, traced
 from uppertail.types import PyTree, Transition
@@ -26,9 +26,6 @@ class CountedEvidence(Evidence):
 
     def share(self, observation: Array) -> Float[Array, " actions"]:
         return self.prior_count / (self.prior_count + self.visits[self.encoding.index(self.encoder, observation)])
-
-    def doubt(self, share: Any) -> Any:
-        return doubt_after_visits(share, self.prior_count)
 
     def observe(self, fresh: Transition) -> Self:
         encoder = self.encoding.observe(self.encoder, fresh.observation)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from uppertail.encodings import Encoding, RandomFeatures, Vector
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
-from uppertail.evidence.base import Evidence, EvidenceBuilder, doubt_after_visits
+from uppertail.evidence.base import Evidence, EvidenceBuilder
 from uppertail.networks import Twin, parts_of_actions
 from uppertail.replay.base import written
 from uppertail.schema import settle, traced
@@ -33,9 +33,6 @@ class KnownCounts(Evidence):
     def share(self, observation: Array) -> Float[Array, " actions"]:
         share = self.prior_count / (self.prior_count + self.counts)
         return share if self.sizes is None else jnp.max(parts_of_actions(self.sizes) * share[None], axis=1)
-
-    def doubt(self, share: Any) -> Any:
-        return doubt_after_visits(share, self.prior_count)
 
     def start(self, family: Any) -> PyTree:
         return centered(family)
@@ -68,9 +65,6 @@ class KernelEvidence(Evidence):
 
     def share(self, observation: Array) -> Float[Array, " actions"]:
         return self.there(self.counted(observation[None])[0]).share(observation)
-
-    def doubt(self, share: Any) -> Any:
-        return doubt_after_visits(share, self.prior_count)
 
     def start(self, family: Any) -> PyTree:
         return centered(family)

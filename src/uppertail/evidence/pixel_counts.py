@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt16, UInt32
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
-from uppertail.evidence.base import Evidence, EvidenceBuilder, doubt_after_visits
+from uppertail.evidence.base import Evidence, EvidenceBuilder
 from uppertail.evidence.kernel_counts import centered
 from uppertail.hashing import mixed
 from uppertail.networks import Twin, parts_of_actions
@@ -72,9 +72,6 @@ class PixelEvidence(Evidence):
 
     def combining(self, sizes: tuple[int, ...]) -> Self:
         return dataclasses.replace(self, sizes=sizes)
-
-    def doubt(self, share: Any) -> Any:
-        return doubt_after_visits(share, self.prior_count)
 
     def start(self, family: Any) -> PyTree:
         return centered(family)

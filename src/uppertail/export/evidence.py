@@ -7,11 +7,13 @@ import numpy as np
 
 from uppertail.encodings import Encoding
 from uppertail.errors import InputError
+from uppertail.evidence.counts import CountedEvidence
 from uppertail.evidence.kernel_counts import KernelEvidence
 from uppertail.evidence.pixel_counts import CELLS, SHADE, PixelEvidence, side, split
 from uppertail.export.features import features_of
 from uppertail.export.observations import NEEDED
 from uppertail.export.operations import Program
+from uppertail.export.tables import place_of
 from uppertail.hashing import mixed
 from uppertail.networks import parts_of_actions
 
@@ -20,6 +22,13 @@ from uppertail.networks import parts_of_actions
 def share_of(unknown: Any, _program: Program) -> Any:
     """The share of the wide start [actions, n, 1] that is left."""
     raise InputError(f"The evidence {type(unknown).__name__} cannot be exported: {NEEDED}.")
+
+
+@share_of.register
+def _(unknown: CountedEvidence, program: Program) -> Any:
+    shares = float(unknown.prior_count) / (float(unknown.prior_count) + np.asarray(unknown.visits))
+    here = program.add("rows", shares, place_of(unknown.encoding, unknown.encoder, program))
+    return program.add("reshape", program.add("transpose", here), [unknown.visits.shape[1], -1, 1])
 
 
 @share_of.register

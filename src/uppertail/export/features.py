@@ -13,14 +13,18 @@ from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.export.observations import NEEDED
 from uppertail.export.operations import Program
+from uppertail.export.tables import place_of
 from uppertail.export.units import units_of
 from uppertail.networks.layers import Convolutions, Dense, Learned, padding
 
 
 @functools.singledispatch
-def features_of(encoding: Any, _encoder: Any, _program: Program) -> Any:
-    """The features [n, features] of the observations."""
-    raise InputError(f"Observations encoded by {type(encoding).__name__} cannot be exported: {NEEDED}.")
+def features_of(encoding: Any, encoder: Any, program: Program) -> Any:
+    """The features [n, features] of the observations; where each state has one of its own, that is 1."""
+    if not encoding.is_one_hot:
+        raise InputError(f"Observations encoded by {type(encoding).__name__} cannot be exported: {NEEDED}.")
+    place = program.add("reshape", place_of(encoding, encoder, program), [-1, 1])
+    return program.add("float32", np.equal(place, np.arange(encoding.num_features)))
 
 
 @features_of.register

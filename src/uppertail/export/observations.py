@@ -10,8 +10,8 @@ import numpy as np
 from uppertail.encodings import TEXT_PLACES, HashedStates, Pixels, States, one_hot_text
 from uppertail.encodings.hashed import MOST
 from uppertail.environments import Reading
-from uppertail.environments.spaces import Part
-from uppertail.export.operations import Program, Value
+from uppertail.environments.spaces import Part, rounding
+from uppertail.export.operations import Program
 
 LOADED = "call run.act of uppertail.load in place of a file"
 """What to do where there is no export."""
@@ -25,8 +25,8 @@ def read(reading: Reading, actions: int) -> Program:
     shape, parts = reading.shape, reading.parts
     if isinstance(reading.space, HashedStates):
         program = Program(actions, reading.space.pixels, shape or ())
-        program.arrays["background"] = np.array(reading.space.background or np.zeros((0, 0)))  # in its own type
-        hashes = program.add("hashes", program.observation, MOST, Value(program, "background"))
+        background = program.constant(np.array(reading.space.background or np.zeros((0, 0))))
+        hashes = program.add("hashes", program.observation, MOST, background)
         program.seen = program.add("uint32", hashes)
         return program
     if isinstance(reading.space, States) and shape == ():
@@ -38,9 +38,10 @@ def read(reading: Reading, actions: int) -> Program:
         program = Program(actions, np.dtype(reading.array(np.zeros(shape)).dtype).name, shape)
         program.seen = program.observation
         return program
-    kind = "int64" if parts and all(part.sizes for part in parts) else "float32"
-    program = Program(actions, "" if shape is None else kind, (math.prod(shape or ()),))
+    program = Program(actions, "" if shape is None else _type(parts), (math.prod(shape or ()),))
     program.seen = whole = program.observation
+    if len(shape or ()) > 1:
+        program.seen = whole = program.add("reshape", whole, [-1, *program.shape])  # one row of each
     given = [whole if shape is not None else _given(part, whole) for part in parts]
     if isinstance(reading.space, States) and parts:
         program.seen = _state(parts, given)
@@ -48,6 +49,13 @@ def read(reading: Reading, actions: int) -> Program:
         numbers = [*map(_numbers, parts, given)]
         program.seen = numbers[0] if len(numbers) == 1 else program.add("beside", *numbers)
     return program
+
+
+def _type(parts: tuple[Part, ...]) -> str:
+    """The type of an observation that is an array."""
+    if parts and all(part.sizes for part in parts):
+        return "int64"
+    return next((part.origin.dtype.name for part in parts if part.origin is not None), "float32")
 
 
 def _state(parts: tuple[Part, ...], given: list[Any]) -> Any:
@@ -71,10 +79,20 @@ def _numbers(part: Part, given: Any) -> Any:
     """A part as numbers [n, numbers]: each integer as a one-hot or as it is, counted from 0."""
     program, sizes = given.program, np.array(part.sizes, int)
     if not sizes.size:
-        return program.add("float32", given)
+        return program.add("float32", given if part.origin is None else _less(part.origin, given))
     integers = given - part.start
     if not part.is_one_hot:
         return program.add("float32", integers)
     each = np.repeat(np.arange(sizes.size), sizes)
     values = np.concatenate([*map(np.arange, sizes)])
     return program.add("float32", np.equal(program.add("columns", integers, each), values))
+
+
+def _less(origin: np.ndarray, given: Any) -> Any:
+    """Numbers [n, numbers] less what is subtracted from them, in 64 bits; where that is 0, they are as they are."""
+    program = given.program
+    if origin.dtype.kind == "i":
+        return program.add("int64", given) - origin
+    step = program.constant(rounding(origin))
+    less = np.rint((given - program.constant(origin)) / step) * step
+    return program.add("where", program.constant(origin == 0), given, less)

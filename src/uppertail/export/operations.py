@@ -48,12 +48,17 @@ class Program:
         self.steps.append((result, operation, *map(self._name, inputs)))
         return Value(self, result)
 
+    def constant(self, array: np.ndarray) -> Any:
+        """A constant that keeps its type; all others get the types of networks."""
+        name = f"c{len(self.arrays)}"
+        self.arrays[name] = array
+        return Value(self, name)
+
     def _name(self, value: Any) -> str:
         if isinstance(value, Value):
             return value.name
-        array, name = np.asarray(value), f"c{len(self.arrays)}"
-        self.arrays[name] = array.astype(_type(array))
-        return name
+        array = np.asarray(value)
+        return self.constant(array.astype(_type(array))).name
 
 
 def _type(array: np.ndarray) -> Any:
@@ -144,7 +149,7 @@ def onnx_file(program: Program, about: Mapping[str, str]) -> tuple[bytes, Policy
 
     if not program.type:
         raise InputError(
-            "The observations of this run are dicts, tuples, as stacked ones are, texts or hashed as a whole, and ONNX "
+            "The observations of this run are dicts, tuples (also stacked ones), texts or hashed as a whole, and ONNX "
             "takes arrays alone: export to NAME.npz."
         )
     if any(operation not in OPERATORS for _, operation, *_ in program.steps):

@@ -20,8 +20,8 @@ from uppertail.evidence import MixedNetwork
 from uppertail.export.evidence import share_of
 from uppertail.export.features import features_of
 from uppertail.export.means import expected, lowest
-from uppertail.export.observations import LOADED, NEEDED, read
-from uppertail.export.operations import Program, Value
+from uppertail.export.observations import NEEDED, read
+from uppertail.export.operations import Program
 from uppertail.export.tables import place_of
 from uppertail.export.units import units_of
 from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts
@@ -35,13 +35,7 @@ def program_of(player: Player) -> Program:
     """The policy: `action` [n, ...] and returns [n, actions] of observations; InputError if it cannot be exported."""
     reading, listed = player.interface.reading, player.interface.actions
     program = read(reading, listed.size)
-    table = table_of(player, program)
-    if reading.origins and (table or reading.shape is None):
-        raise InputError(
-            "Large numbers are subtracted from the observations of this run before they are cast, which a file cannot "
-            f"do: let the environment show differences from a start, or {LOADED}."
-        )
-    if table:
+    if table := table_of(player, program):
         place, (means, stds) = table
         mean = program.add("rows", means, place, result="mean")
         program.add("rows", stds, place, result="std")
@@ -52,8 +46,8 @@ def program_of(player: Player) -> Program:
     if listed.own is None:
         program.add("add", best, listed.first, result="action")
     else:
-        program.action, program.arrays["own"] = listed.own[0], listed.own  # of the type that the environment takes
-        program.add("rows", Value(program, "own"), best, result="action")
+        program.action = listed.own[0]  # of the type that the environment takes
+        program.add("rows", program.constant(listed.own), best, result="action")
     return program
 
 

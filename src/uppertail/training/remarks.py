@@ -14,6 +14,7 @@ from uppertail.agent import Agent
 from uppertail.defaults.regression import SIGNIFICANT
 from uppertail.distributions.base import range_of
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, RandomPlay, VectorBuilder
+from uppertail.learners import GradientDescent
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.table_state import TableReturns
 from uppertail.masks import ActionMask, masked
@@ -227,11 +228,14 @@ def less_than_random(
 
 
 def doubtful(run: Run) -> list[str]:
-    """What was chosen by a look at the environment, and may be wrong there."""
+    """What was chosen, by a look at the environment or by the user, and may be wrong there."""
     builder, plan = run.builder, run.plan
     left_out = isinstance(builder, VectorBuilder) and builder.left_out and plan.is_measured("env.left_out")
     lasting = builder.repeats > 1 and plan.is_measured("env.action_repeat")
+    is_given = plan.entries["learner"].source == "given" and isinstance(run.method.learner, GradientDescent)
+    of_states = is_given and run.loop.agent.encoding.is_one_hot
     return [
+        *["a network for single states, whose values may grow in loops (leave --learner out)"] * of_states,
         *["what is left out (--env.left_out '[]' keeps it)"] * bool(left_out),
         *[f"that each action lasts {builder.repeats} steps (--env.action_repeat 1)"] * lasting,
     ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 10  # how many seeds' returns a result's text shows
 
 USES = {
-    "predict": "act(observation)",
+    **dict.fromkeys(("predict", "get_action", "select_action", "choose_action", "compute_action"), "act(observation)"),
     "save": "ut.train(..., checkpoints=ut.Checkpoints(folder, every=10_000)), whose same call goes on from there, or "
     "`uppertail train`, whose folder `ut.load`, `uppertail evaluate` and `uppertail export` read",
     "load": "ut.load(folder), of a folder that `uppertail train` wrote",
@@ -49,7 +49,7 @@ class TrainingResult:
 
     Where a method takes a `seed`, it is one of `seeds`; left out, it is `best_seed`. An observation is one as the
     environment gives it. A batch is an array with one axis more than an observation has, or a list of observations
-    where these are not arrays (dicts, tuples, texts, hashed ones).
+    where these are not arrays (dicts, tuples, texts).
 
     Args:
         record: episodes, figures and settings of the run; `record.summary()` is summary.json.

@@ -256,12 +256,35 @@ class Run:
         return method.chosen_learner.uses_gradients and fitted.learns(self._encoding, self.settings).can_refit
 
     def plays(self, learned: "Run") -> bool:
-        """Whether what another run learned fits the observations and actions here; if so, it is played from now on."""
-        of_each = [(run.driver.first, run.driver.template.network_at_limit) for run in (self, learned)]
-        here, there = ([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in of_each)
-        if here == there:
+        """Whether what another run learned fits the observations and actions here; if so, it is played from now on.
+
+        A network fits the same numbers. Of states, there may be fewer: each is taken for the one of the same number.
+        """
+        seen = learned.driver.observations
+        if isinstance(seen, States):
+            here, there = ((run.driver.first.shape, run.driver.num_actions) for run in (self, learned))
+            fits = here == there and seen.has(self.driver.observations)
+        else:
+            of_each = [(run.driver.first, run.driver.template.network_at_limit) for run in (self, learned)]
+            here, there = ([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)] for each in of_each)
+            fits = here == there
+        if fits:
             self.driver.use(learned.loop, None)
-        return here == there
+        return fits
+
+    def draws_anew(self, learned: "Run") -> bool:
+        """Whether environments are others than with the seed of another run, as far as arrays or settings say so."""
+        if self.settings.seed == learned.settings.seed:
+            return False
+        if getattr(self.builder, "reset_seed", None) == "run":
+            return True
+        if self.driver.environments is None:
+            return False
+        others = jitted(jax.vmap(self.builder.build))(learned.keys.environment)
+        pairs = zip(*map(jax.tree.leaves, (self.driver.environments, others)), strict=True)
+        return not all(
+            np.array_equal(*pair) for pair in pairs if not jnp.issubdtype(pair[0].dtype, jax.dtypes.prng_key)
+        )
 
     def result(self, record: RunRecord, networks: Network, distributions: Distributions | None) -> TrainingResult:
         """What a user gets of the run."""

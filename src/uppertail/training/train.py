@@ -53,10 +53,13 @@ OF_OPTIONS = {
     "logger": LOGGERS,
     "env": "environment",
 }
+OF_GYM = "environment=ut.Gym(id, max_episode_steps=..., kwargs={...})"
 OF_PYTHON = {
     **OF_OPTIONS,
     **{each: OF_OPTIONS[name] for each, option in ELSEWHERE.items() if (name := option.split()[0]) in OF_OPTIONS},
     **dict.fromkeys(("callback", "callbacks", "log"), "on_chunk"),
+    **dict.fromkeys(("max_episode_steps", "time_limit", "env_kwargs", "env_config", "env_args"), OF_GYM),
+    "policy_kwargs": "network=ut.PerAction(width=...)",
 }
 """Names that other libraries give to what only Python has."""
 

@@ -66,7 +66,8 @@ def observed_as_hashes(env: Made, space: Any, hashed: Reading) -> Observed:
     if is_plain and isinstance((image := read_space(np, space)).space, Pixels):
         pixels = image.array(np.zeros(image.shape or ())).dtype.name
         whole = dataclasses.replace(hashed.space, pixels=pixels)  # pyright: ignore[reportArgumentType]
-        hashed = Reading(lambda seen: hash_of(image.array(seen)), whole, image.shape)
+        hashed = Reading(lambda seen: hash_of(image.array(seen)), whole)
+    hashed = hashed._replace(shape=getattr(space, "shape", None))
     return Observed(hashed, hashed.array(_sample(space)), flat_images=_flat_images(space))
 
 
