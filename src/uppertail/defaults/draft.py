@@ -129,8 +129,9 @@ class Draft:
     def learns_from_names(self) -> bool:
         """Whether a network learns from one-hots of names, in steps in Python, alone or beside counts."""
         learner, is_open = self.likely_learner, self.network is None or not self.network.members
-        is_named = isinstance(self.encoding, Categories) and not self.builder.compiles
-        return is_named and is_open and isinstance(learner, GradientDescent)
+        encoding = self.encoding
+        is_named = isinstance(encoding, Categories) and encoding.is_name.any() and not self.builder.compiles
+        return bool(is_named) and is_open and isinstance(learner, GradientDescent)
 
     @property
     def averages_numbers(self) -> bool:
@@ -148,7 +149,7 @@ class Draft:
         given = {name for name in ("learner", "evidence", "discount") if getattr(self, name) is not None}
         if isinstance(self.learner, LeastSquares | GradientDescent) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
-        if not isinstance(self.policy, UCB) or self.policy.power is not None:
+        if type(self.policy) is not UCB or self.policy.power is not None:  # a user's own has a memory of its own
             given.add("policy.power")
         if isinstance(self.builder, VectorBuilder):
             usual = {

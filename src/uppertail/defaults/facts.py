@@ -166,8 +166,9 @@ class Facts:
         grids, space = builder.inspected.observed.grids, builder.observations
         if not grids or not isinstance(space, Numbers) or builder.stack not in (None, 1):
             return False
-        others, is_name = np.delete(np.array(space.high), grids), (seen < values) & (seen == np.floor(seen))
-        return bool(min(space.low) >= 0 and (others < values).all() and is_name.all())
+        high, is_name = np.array(space.high), (seen < values) & (seen == np.floor(seen))
+        few = bool((np.delete(high, grids) < values).all() and (high[list(grids)] > 1).any())
+        return few and min(space.low) >= 0 and bool(is_name.all())
 
     def most_values(self, left_out: tuple[int, ...] = ()) -> int:
         """How many values the number has that has most of them, without the numbers that are left out."""

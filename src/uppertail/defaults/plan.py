@@ -225,7 +225,7 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     elif isinstance(space, Numbers) and plan.get("env.radius") is not None:
         yield "near observations are one state"
     elif isinstance(space, Numbers) and plan.get("env.features") == "one_hot":
-        yield f"{counted(len(space.low), 'number')}, the names of things"
+        yield f"{counted(len(space.low), 'number')}, read as names"
     elif isinstance(space, Numbers):
         count = len(space.low)
         is_measured = plan.is_measured("env.features") and not plan.get("learner.stochastic")

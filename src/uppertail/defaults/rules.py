@@ -27,7 +27,10 @@ IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 FEW_VALUES = 64  # of a number that counts, or tells a cell
 SHOWN = 8  # numbers that a note names
 DISCOUNT = 0.995  # per step
-NAMES_DISCOUNT = 0.95  # per step, where a network learns from names: what is found is near, and the view is new again
+NAMES_DISCOUNT = (
+    0.95  # per step, where a network learns from names: views differ in each layout: what is near counts most
+)
+MOST_NAMES = 4096  # numbers: of more, inputs for each value would take most of the time
 NAMES_EVIDENCE = PixelCounts(prior_count=0.01)  # there
 
 HASHED = (
@@ -49,7 +52,7 @@ MOVED_BY = (
 FLAT = (
     "{} {} read as plain numbers, each pixel by itself, since only an image of at least {} pixels a side that stands "
     "alone is learned as one: show it alone (--env.wrappers), or places in it as numbers. Codes, such as kinds of "
-    "tiles, need --env.features one_hot: an input for each value."
+    "tiles, need --env.features one_hot: an input for each value, of --env.values."
 )
 SINGLE = (
     "Each move can be undone by another action, so each step is a decision: several would pass places by. If goals are "
@@ -76,8 +79,8 @@ ORDERED = (
     "a number, and a network learns (--env.features hashed: each observation is a state)."
 )
 NAMES = (
-    "{} {} read as names, such as kinds of tiles: whole numbers below {} in a grid, with an input for each value "
-    "(--env.features scaled: as plain numbers)."
+    "{} {} read as names, such as kinds of tiles: whole numbers below {} in a grid, with an input for each value; "
+    "larger ones count as the largest (--env.values N: more values; --env.features scaled: plain numbers)."
 )
 STAY_NUMBERS = "so they stay numbers"  # since they do not repeat
 KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} ({}--env.left_out '{}' keeps it)."
@@ -192,7 +195,12 @@ def _are_names(facts: Facts, draft: Draft) -> bool:
     if vectors is None or vectors.features != "auto" or not is_open:
         return False
     is_network = isinstance(draft.likely_learner, GradientDescent)
-    return is_network and not vectors.left_out and facts.shows_names(vectors.values) and facts.repeating() < REPEATED
+    if not is_network or vectors.left_out or not facts.shows_names(vectors.values):
+        return False
+    if np.shape(facts.steps.observation)[1] > MOST_NAMES:
+        return False
+    noise = () if vectors.left_out is not None else tuple(facts.irrelevant.tolist())
+    return facts.repeating(noise) < REPEATED
 
 
 def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
@@ -221,7 +229,9 @@ def _learner(facts: Facts, draft: Draft) -> Choice:
 
 def _discount(facts: Facts, draft: Draft) -> Choice:
     if draft.learns_from_names:
-        return Choice(NAMES_DISCOUNT, "a network learns from names, so that what is far tells little", True)
+        return Choice(
+            NAMES_DISCOUNT, "a network learns from names: views differ in each layout, so the near counts most"
+        )
     steps = _lasting(facts, draft).value * draft.builder.repeats if draft.averages_numbers else 1
     if not 1 < steps < LONGEST:
         return Choice(DISCOUNT, "")
@@ -422,15 +432,16 @@ RULES = (
         "of the distinct observations of the first half, without what is left out, the share that comes again in the "
         "second; what followed the same action in equal observations; rewards of the next few steps",
         f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `one_hot`, each number the name of "
-        "something, where numbers stand in a grid of integers, all are whole, from 0 on, and below `env.values`, and a "
-        "network learns from steps in Python; else `auto`: they stay numbers. They also "
+        "something, where some stand in a grid of integers, all that are seen are whole, from 0 on, and below "
+        "`env.values`, others are declared to be, nothing is stacked or left out by hand, and a network alone, or "
+        "beside `PixelCounts`, may learn from steps in Python; else `auto`: they stay numbers. They also "
         "stay numbers, unless a table or its draws are asked for, where the same action led from equal "
         "observations to different outcomes, if regression on the numbers, their squares and products tells more of "
         "what a random policy is paid soon than the mean of equal "
         f"observations, by {LEAST_MORE:.0%} of it, and at least {LEAST_PAID:.0%} of it, each in half of the episodes "
         "from the other half",
         f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; {LEAST_MORE:g}; at most {MOST_JUDGED} numbers, "
-        "one of them of three values or more",
+        f"one of them of three values or more; at most {MOST_NAMES:,} names",
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
         "key; where outcomes are left to chance, a shop, a crossing and a queue: "
         "[decision 55](decisions/0055-near-ones-or-equal-ones.md); names: "
@@ -538,17 +549,17 @@ RULES = (
         f"of more than {SIDE} pixels a side, shades of at most as many blocks a side; lambda "
         f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
         f"action, fewer for images of more than {SMALL} pixels; for names lambda {NAMES_EVIDENCE.prior_count:g}, and "
-        f"{NAMES_UPDATES} update",
-        "names: [decision 60](decisions/0060-names-beside-counts.md); "
-        "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
+        f"{NAMES_UPDATES} update for each action",
+        "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md); names: "
+        "[decision 60](decisions/0060-names-beside-counts.md)",
         "the same kinds of rooms, seeds 9200 to 9202: [evidence](evidence.md#in-pictures)",
     ),
     Rule(
         "policy.power",
         _power,
         "whether a network learns from names of an environment that is not compiled, and the policy is `UCB`",
-        "1, so that the spread of an action is divided by 1 + its visits in this observation and episode; else `null`: "
-        "it counts in full",
+        "1: the spread of an action is divided by 1 + how often it was taken in this observation within the episode; "
+        "else `null`: it counts in full",
         "1",
         "[decision 60](decisions/0060-names-beside-counts.md)",
     ),

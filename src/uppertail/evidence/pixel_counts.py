@@ -31,7 +31,7 @@ SHADE = 0.5
 
 
 def blocks(encoding: Encoding, observation: Array) -> Float[Array, " shades"]:
-    """The darkest and the brightest shade of each block of an image; of one pixel, its shade; names."""
+    """The darkest and the brightest shade of each block of an image; of one pixel, its shade; of names, the numbers."""
     if isinstance(encoding, Categories):
         return encoding.numbers(observation)
     pixels, size = encoding.features((), observation), side(encoding)

@@ -59,7 +59,7 @@ def _(unknown: PixelEvidence, program: Program) -> Any:
 
 
 def blocks_of(encoding: Encoding, program: Program) -> Any:
-    """The darkest and the brightest shade [n, shades] of each block of an image; of one pixel, its shade; names."""
+    """What is counted [n, shades]: of an image, the darkest and brightest shade of each block; of names, numbers."""
     if isinstance(encoding, Categories):
         return program.add("columns", program.seen, encoding.vector.kept)
     pixels = features_of(encoding, (), program)

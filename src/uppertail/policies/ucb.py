@@ -39,7 +39,7 @@ class UCB(CountsVisits):
     explores_by_spread: ClassVar[bool] = True
     low: float = traced(2.0)
     high: float = traced(2.0)
-    power: float | None = None
+    power: float | None = None  # not traced: with 0 no memory is kept
     is_constant: bool = dataclasses.field(init=False, repr=False, default=False)  # then c is not drawn
 
     def __post_init__(self) -> None:

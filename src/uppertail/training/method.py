@@ -109,8 +109,9 @@ def resolved(
     learner = method.learner or usual_learner(method.distribution, method.policy, encoding, asked).value
     if plan is not None:
         learner, settings = plan.filled(learner, "learner."), plan.filled(settings, "")
-        parts = {name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
-        method = dataclasses.replace(method, policy=plan.filled(method.policy, "policy."), **parts)
+        method = dataclasses.replace(
+            method, **{name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
+        )
     evidence = method.evidence or learner.evidence(method.network, encoding) if learner.uses_gradients else None
     own, envs = evidence.usual(encoding) if evidence else {}, settings.num_envs
     steps = own.get("rollout_steps", learner.rollout_steps(encoding))

@@ -190,7 +190,10 @@ def _flat_images(space: Any) -> tuple[str, ...]:
 
 
 def _grids(space: Any, reading: Reading) -> tuple[int, ...]:
-    """The places of the numbers that stand in grids of integers, which are no image alone."""
+    """The places of the numbers that stand in grids of integers, which are no image alone; none beside fractions."""
+    boxes = [part for _, part in leaves(space) if is_a(part, "Box") and part.dtype.kind == "f"]
+    if any((part.high > 1).any() for part in boxes):
+        return ()
     grids = {path for path, part in leaves(space) if is_grid(part) or (is_image(part) and part.dtype.kind in "iu")}
     widths = [len(part.low) for part in reading.parts]
     inside = np.repeat([part.path in grids for part in reading.parts], widths)
