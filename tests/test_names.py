@@ -161,6 +161,7 @@ def test_a_run_and_one_that_goes_on_learn_names_as_planned() -> None:
     run = Run(ut.FromGymnasium(Asked), Method(), ut.Settings(seeds=1))
     again = Run(ut.FromGymnasium(Asked), Method(), ut.Settings(seeds=1), run.plan)
     for each in (run, again):
+        assert "9 numbers, read as names; a step is discounted by 0.95 (--discount)" in each.opening
         assert each.method.evidence == ut.PixelCounts(0.01) and each.method.policy == ut.UCB(power=1.0)
         assert each.settings.updates_per_rollout == each.settings.rollout_steps == 4
 

@@ -27,11 +27,8 @@ IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 FEW_VALUES = 64  # of a number that counts, or tells a cell
 SHOWN = 8  # numbers that a note names
 DISCOUNT = 0.995  # per step
-NAMES_DISCOUNT = (
-    0.95  # per step, where a network learns from names: views differ in each layout: what is near counts most
-)
+NAMES_DISCOUNT, NAMES_EVIDENCE = 0.95, PixelCounts(prior_count=0.01)  # where a network learns from names
 MOST_NAMES = 4096  # numbers: of more, inputs for each value would take most of the time
-NAMES_EVIDENCE = PixelCounts(prior_count=0.01)  # there
 
 HASHED = (
     "Images come again exactly ({:.0%} of the distinct ones), so each is a state (--learner GradientDescent: a network "
