@@ -212,45 +212,6 @@ def test_an_image_that_does_not_stand_alone_is_named() -> None:
     assert any(note.startswith("'picture' is read as plain numbers, each pixel by itself") for note in found.notes)
 
 
-class Tiles(gymnasium.Env[Any, Any]):
-    """Codes of tiles, which never repeat."""
-
-    action_space: Any = spaces.Discrete(2)
-
-    def __init__(self, space: Any) -> None:
-        self.observation_space: Any = space
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.observation_space.seed(int(self.np_random.integers(2**31)))
-        return self.observation_space.sample(), {}
-
-    def step(self, action: Any) -> Any:
-        return self.observation_space.sample(), 0.0, self.np_random.random() < 0.1, False, {}
-
-
-VIEW = spaces.Box(0, 10, (7, 7, 3), np.uint8)
-
-
-@pytest.mark.parametrize(
-    ("space", "names"),
-    [
-        (VIEW, ("observation",)),
-        (spaces.Dict(view=VIEW, compass=spaces.Discrete(4)), ("view",)),
-        (spaces.Box(0, 10, (147,), np.uint8), ()),
-        (spaces.Box(0.0, 10.0, (7, 7)), ()),
-        (spaces.Box(0, 255, (12, 12), np.uint8), ()),
-    ],
-    ids=["alone", "beside", "no grid", "fractions", "image"],
-)
-def test_a_grid_of_codes_that_is_too_small_for_an_image_is_named(space: Any, names: tuple[str, ...]) -> None:
-    builder = FromGymnasium(lambda: Tiles(space), left_out=())
-    assert builder.inspected.observed.flat_images == names
-    if names:
-        notes = [note for note in chosen(builder).notes if note.startswith(f"'{names[0]}' is read as plain numbers")]
-        assert len(notes) == 1 and "--env.features one_hot: an input for each value." in notes[0]
-
-
 NUMBERS = {
     "Box, rank 1": spaces.Box(np.array([-1.0, -INF, 0.0]), np.array([1.0, 2.0, INF]), dtype=np.float64),
     "Box, rank 2": spaces.Box(-2.0, 3.0, (3, 2), np.float32),

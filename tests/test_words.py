@@ -177,7 +177,7 @@ def test_a_result_says_what_it_has_in_place_of_other_names(result: ut.TrainingRe
         (ut.Settings, {"device": "cpu"}, f"Settings has no setting device.{ABSENT['device']}"),
         (ut.Chain, {"lenght": 3}, "Chain has no setting lenght. Did you mean length?"),
         (ut.Gym, {"id": "CartPole-v1", "retruns": (0, 1)}, "Gym has no setting retruns. Did you mean returns?"),
-        (ut.UCB, {"c": 2.0}, "UCB has no setting c. Its settings are low, high."),
+        (ut.UCB, {"c": 2.0}, "UCB has no setting c. Its settings are low, high, power."),
         (ut.Uniform, {"size": 2}, "Uniform has no setting size. It has none."),
         (ut.train, {"env": "Toy"}, "There is no setting env. Did you mean environment?"),
         (ut.train, {}, "environment is left out: give a builder, the id of a Gymnasium environment, or a function."),

@@ -99,11 +99,12 @@ def imitated() -> list[list[str]]:
 
 
 def by_ids() -> list[list[str]]:
-    """Smaller environments by the presets for new layouts."""
+    """Smaller environments by the presets for new layouts, and by their ids alone."""
+    presets = {"default": "none", "imitation": "`minigrid_imitation`", "layouts": "`minigrid_layouts`"}
     rows = [["environment", "random actions", "preset", "steps", "reached, each seed", "last, each seed",
              "greedy, each seed", "steps/s"]]  # fmt: skip
     return rows + [
-        [run["env"], f"{run['random']:.2f}", f"`minigrid_{run['preset']}`", f"{run['steps_each']:,}", _reached(run),
+        [run["env"], f"{run['random']:.2f}", presets[run["preset"]], f"{run['steps_each']:,}", _reached(run),
          _each(run["last_tenth"]), _each(run["greedy"]), _rate(run)]
         for run in _runs("minigrid_ids/*-seeds-*.json")
     ]  # fmt: skip

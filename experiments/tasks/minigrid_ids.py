@@ -1,9 +1,9 @@
-"""MiniGrid's smaller environments, a new layout in each episode: which of two presets learns which.
+"""MiniGrid's smaller environments, a new layout in each episode: what two presets and the defaults learn.
 
 Usage: python -m experiments.tasks.minigrid_ids [--out results/minigrid_ids] [--seeds 5] [--seed 0] [--only LavaGapS5]
 
-Needs `uppertail[minigrid]`. The settings are those of the presets minigrid_imitation and minigrid_layouts. Files that
-are there already are kept.
+Needs `uppertail[minigrid]`. The settings are those of the presets minigrid_imitation and minigrid_layouts; by default
+an environment has its id alone. Files that are there already are kept.
 """
 
 import dataclasses
@@ -23,21 +23,23 @@ GOAL = 0.8
 """The mean return of 100 training episodes that has to be reached: no less than 0.8 of the best, which is below 1."""
 
 RUNS = {
-    "LavaGapS5": {"layouts": 10_000},
-    "LavaGapS7": {"layouts": 10_000, "imitation": 20_000},
-    "Unlock": {"layouts": 15_000, "imitation": 60_000},
-    "Dynamic-Obstacles-5x5": {"imitation": 20_000},
-    "Dynamic-Obstacles-6x6": {"imitation": 20_000},
-    "Dynamic-Obstacles-Random-6x6": {"imitation": 20_000},
+    "LavaGapS5": {"layouts": 10_000, "default": 20_000},
+    "LavaGapS7": {"layouts": 10_000, "imitation": 20_000, "default": 20_000},
+    "Unlock": {"layouts": 15_000, "imitation": 60_000, "default": 20_000},
+    "Dynamic-Obstacles-5x5": {"imitation": 20_000, "default": 10_000},
+    "Dynamic-Obstacles-6x6": {"imitation": 20_000, "default": 10_000},
+    "Dynamic-Obstacles-Random-6x6": {"imitation": 20_000, "default": 10_000},
     "FourRooms": {"layouts": 10_000, "imitation": 40_000},
 }
-"""Steps of each seed, by environment and preset."""
+"""Steps of each seed, by environment and preset; default: none."""
 
 RANDOM_EPISODES = 200
 
 
 def trained(name: str, preset: str, settings: ut.Settings) -> ut.TrainingResult:
-    """A run by a preset."""
+    """A run by a preset, or by defaults."""
+    if preset == "default":
+        return ut.train(ut.Gym(name), settings=settings)
     if preset == "imitation":
         env = ut.Gym(name, features="one_hot", values=11, returns=(0.0, 1.0))
         return ut.train(env, ut.PointMass(), ut.Softmax(), settings, learner=ut.Imitation())

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Encoding, Numbers, ObservationSpace
+from uppertail.encodings import Categories, Encoding, Numbers, ObservationSpace
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
 from uppertail.networks import NetworkBuilder
-from uppertail.policies import ExplorationPolicy
+from uppertail.policies import UCB, ExplorationPolicy
 
 LARGEST = 2**24  # of integers that 32 bits tell apart as numbers
 
@@ -126,6 +126,14 @@ class Draft:
         return is_image and is_open and isinstance(learner, GradientDescent)
 
     @property
+    def learns_from_names(self) -> bool:
+        """Whether a network learns from one-hots of names, in steps in Python, alone or beside counts."""
+        learner, is_open = self.likely_learner, self.network is None or not self.network.members
+        encoding = self.encoding
+        is_named = isinstance(encoding, Categories) and encoding.is_name.any() and not self.builder.compiles
+        return bool(is_named) and is_open and isinstance(learner, GradientDescent)
+
+    @property
     def averages_numbers(self) -> bool:
         """Whether the learner tells near numbers from far ones, and averages over near ones."""
         return self.vectors is not None and self.vectors.features in ("auto", "random")
@@ -141,6 +149,8 @@ class Draft:
         given = {name for name in ("learner", "evidence", "discount") if getattr(self, name) is not None}
         if isinstance(self.learner, LeastSquares | GradientDescent) and self.learner.stochastic is not None:
             given.add("learner.stochastic")
+        if type(self.policy) is not UCB or self.policy.power is not None:  # a user's own has a memory of its own
+            given.add("policy.power")
         if isinstance(self.builder, VectorBuilder):
             usual = {
                 "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None,
@@ -156,8 +166,9 @@ class Draft:
             return dataclasses.replace(self, **{part: value})
         if part == "learner" and name not in vars(self.learner):
             return self  # of a plan whose learner was changed by hand
-        if part == "learner":
-            return dataclasses.replace(self, learner=dataclasses.replace(self.learner, **{name: value}))  # pyright: ignore
+        if part in ("learner", "policy"):
+            changed: Any = dataclasses.replace(getattr(self, part), **{name: value})
+            return dataclasses.replace(self, **{part: changed})
         builder: Any = self.builder
         if not hasattr(builder, name):
             return self  # of a plan of another environment

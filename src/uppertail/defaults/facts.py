@@ -13,7 +13,7 @@ from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
 from uppertail.defaults.regression import MOST_JUDGED, without
 from uppertail.defaults.repeats import REPEATED, Chance, chance, numbers_tell_more, repeating
-from uppertail.encodings import States
+from uppertail.encodings import Numbers, States
 from uppertail.environments import (
     WIDER,
     EnvironmentBuilder,
@@ -154,6 +154,21 @@ class Facts:
     def repeating(self, left_out: tuple[int, ...] = ()) -> float:
         """The share of the distinct observations that come again, without the numbers that are left out."""
         return repeating(without(self.steps.observation, left_out))
+
+    def shows_names(self, values: int) -> bool:
+        """Whether numbers stand in grids of integers, such as kinds of tiles, each of them below so many values.
+
+        Others have to be as few by what the environment declares, since more than a random policy saw may come.
+        """
+        builder, seen = self.builder, np.asarray(self.steps.observation)
+        if not isinstance(builder, GymnasiumBuilder) or builder.compiles or seen.ndim != 2:
+            return False
+        grids, space = builder.inspected.observed.grids, builder.observations
+        if not grids or not isinstance(space, Numbers) or builder.stack not in (None, 1):
+            return False
+        high, is_name = np.array(space.high), (seen < values) & (seen == np.floor(seen))
+        few = bool((np.delete(high, grids) < values).all() and (high[list(grids)] > 1).any())
+        return few and min(space.low) >= 0 and bool(is_name.all())
 
     def most_values(self, left_out: tuple[int, ...] = ()) -> int:
         """How many values the number has that has most of them, without the numbers that are left out."""

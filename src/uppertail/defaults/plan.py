@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from uppertail.defaults.draft import Draft
 from uppertail.defaults.facts import Facts
-from uppertail.defaults.rules import RULES, STAY_NUMBERS
+from uppertail.defaults.rules import DISCOUNT, RULES, STAY_NUMBERS
 from uppertail.encodings import HashedStates, Numbers, ObservationSpace, States
 from uppertail.environments import Actions
 from uppertail.errors import InputError
@@ -224,6 +224,8 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
         yield "observations repeat, so each is a state"
     elif isinstance(space, Numbers) and plan.get("env.radius") is not None:
         yield "near observations are one state"
+    elif isinstance(space, Numbers) and plan.get("env.features") == "one_hot":
+        yield f"{counted(len(space.low), 'number')}, read as names"
     elif isinstance(space, Numbers):
         count = len(space.low)
         is_measured = plan.is_measured("env.features") and not plan.get("learner.stochastic")
@@ -234,8 +236,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
         yield "images"
     if (steps := plan.get("env.action_repeat") or 1) > 1:
         yield f"each action is taken for {steps} steps (--env.action_repeat)"
-    if plan.is_measured("discount"):
-        yield f"a step is discounted by {plan['discount']:g} (--discount)"
+    discount = plan.entries.get("discount")
+    if discount and discount.source != "given" and discount.value != DISCOUNT:
+        yield f"a step is discounted by {discount.value:g} (--discount)"
     if plan.get("learner.stochastic") and not plan.is_measured("learner.stochastic"):
         yield "equal observations and actions may lead to different outcomes: chance, as given"
     elif plan.get("learner.stochastic"):

@@ -18,7 +18,7 @@ from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, Vec
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import IMAGE_SIDE, LARGE
 from uppertail.evidence import PixelCounts
-from uppertail.evidence.pixel_counts import SHADE, SIDE, SMALL, UPDATES
+from uppertail.evidence.pixel_counts import NAMES_UPDATES, SHADE, SIDE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
@@ -27,6 +27,8 @@ IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 FEW_VALUES = 64  # of a number that counts, or tells a cell
 SHOWN = 8  # numbers that a note names
 DISCOUNT = 0.995  # per step
+NAMES_DISCOUNT, NAMES_EVIDENCE = 0.95, PixelCounts(prior_count=0.01)  # where a network learns from names
+MOST_NAMES = 4096  # numbers: of more, inputs for each value would take most of the time
 
 HASHED = (
     "Images come again exactly ({:.0%} of the distinct ones), so each is a state (--learner GradientDescent: a network "
@@ -47,7 +49,7 @@ MOVED_BY = (
 FLAT = (
     "{} {} read as plain numbers, each pixel by itself, since only an image of at least {} pixels a side that stands "
     "alone is learned as one: show it alone (--env.wrappers), or places in it as numbers. Codes, such as kinds of "
-    "tiles, need --env.features one_hot: an input for each value."
+    "tiles, need --env.features one_hot: an input for each value, of --env.values."
 )
 SINGLE = (
     "Each move can be undone by another action, so each step is a decision: several would pass places by. If goals are "
@@ -72,6 +74,10 @@ NEAR = (
 ORDERED = (
     "Outcomes are left to chance, and near integers tell more of what is paid soon than equal ones, so each integer is "
     "a number, and a network learns (--env.features hashed: each observation is a state)."
+)
+NAMES = (
+    "{} {} read as names, such as kinds of tiles: whole numbers below {} in a grid, with an input for each value; "
+    "larger ones count as the largest (--env.values N: more values; --env.features scaled: plain numbers)."
 )
 STAY_NUMBERS = "so they stay numbers"  # since they do not repeat
 KEPT_ONE = "Number {} of observations, counted from 0, is left out: it {} ({}--env.left_out '{}' keeps it)."
@@ -132,6 +138,8 @@ def _constant_texts(facts: Facts, draft: Draft) -> Choice | None:
 def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
     if not draft.vectors:
         return None
+    if _are_names(facts, draft):
+        return Choice(None, "numbers are names", True)
     told = "told nothing of what came next in steps of a random policy"
     alone = (
         "changed nothing else in steps of a random policy, neither reward nor end; keep what is a goal whose reward "
@@ -170,10 +178,26 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     if tell_more:
         return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, ORDERED)
     images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
-    note = (
-        FLAT.format(", ".join(map(repr, images)), "is" if len(images) == 1 else "are", IMAGE_SIDE) if images else None
-    )
+    shown, is_are = ", ".join(map(repr, images)), "is" if len(images) == 1 else "are"
+    if _are_names(facts, draft):
+        reason = f"{seen}, and whole numbers below {draft.vectors.values} in a grid are names"
+        return Choice("one_hot", reason, True, NAMES.format(shown, is_are, draft.vectors.values))
+    note = FLAT.format(shown, is_are, IMAGE_SIDE) if images else None
     return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
+
+
+def _are_names(facts: Facts, draft: Draft) -> bool:
+    """Whether the numbers of a grid that does not repeat are names, and a network may learn from them."""
+    vectors, is_open = draft.vectors, draft.evidence is None or isinstance(draft.evidence, PixelCounts)
+    if vectors is None or vectors.features != "auto" or not is_open:
+        return False
+    is_network = isinstance(draft.likely_learner, GradientDescent)
+    if not is_network or vectors.left_out or not facts.shows_names(vectors.values):
+        return False
+    if np.shape(facts.steps.observation)[1] > MOST_NAMES:
+        return False
+    noise = () if vectors.left_out is not None else tuple(facts.irrelevant.tolist())
+    return facts.repeating(noise) < REPEATED
 
 
 def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
@@ -201,6 +225,10 @@ def _learner(facts: Facts, draft: Draft) -> Choice:
 
 
 def _discount(facts: Facts, draft: Draft) -> Choice:
+    if draft.learns_from_names:
+        return Choice(
+            NAMES_DISCOUNT, "a network learns from names: views differ in each layout, so the near counts most"
+        )
     steps = _lasting(facts, draft).value * draft.builder.repeats if draft.averages_numbers else 1
     if not 1 < steps < LONGEST:
         return Choice(DISCOUNT, "")
@@ -251,9 +279,17 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
 
 
 def _evidence(facts: Facts, draft: Draft) -> Choice | None:
+    if draft.learns_from_names:
+        return Choice(NAMES_EVIDENCE, "a network learns from names, in steps that are not compiled")
     if not draft.learns_from_images:
         return None
     return Choice(PixelCounts(), "a network learns from images, in steps that are not compiled", note=SOUGHT)
+
+
+def _power(facts: Facts, draft: Draft) -> Choice | None:
+    if not draft.learns_from_names:
+        return None
+    return Choice(1.0, "a network learns from names, and what the run knows has to be left in each episode, too")
 
 
 def _levels(facts: Facts, draft: Draft) -> Choice | None:
@@ -392,17 +428,21 @@ RULES = (
         _features,
         "of the distinct observations of the first half, without what is left out, the share that comes again in the "
         "second; what followed the same action in equal observations; rewards of the next few steps",
-        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `auto`: they stay numbers. They also "
+        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `one_hot`, each number the name of "
+        "something, where some stand in a grid of integers, all that are seen are whole, from 0 on, and below "
+        "`env.values`, others are declared to be, nothing is stacked or left out by hand, and a network alone, or "
+        "beside `PixelCounts`, may learn from steps in Python; else `auto`: they stay numbers. They also "
         "stay numbers, unless a table or its draws are asked for, where the same action led from equal "
         "observations to different outcomes, if regression on the numbers, their squares and products tells more of "
         "what a random policy is paid soon than the mean of equal "
         f"observations, by {LEAST_MORE:.0%} of it, and at least {LEAST_PAID:.0%} of it, each in half of the episodes "
         "from the other half",
         f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; {LEAST_MORE:g}; at most {MOST_JUDGED} numbers, "
-        "one of them of three values or more",
+        f"one of them of three values or more; at most {MOST_NAMES:,} names",
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
         "key; where outcomes are left to chance, a shop, a crossing and a queue: "
-        "[decision 55](decisions/0055-near-ones-or-equal-ones.md)",
+        "[decision 55](decisions/0055-near-ones-or-equal-ones.md); names: "
+        "[decision 60](decisions/0060-names-beside-counts.md)",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
     ),
     Rule(
@@ -457,11 +497,14 @@ RULES = (
     Rule(
         "discount",
         _discount,
-        "the same as `env.action_repeat`",
+        "whether a network learns from names (`env.features one_hot`) in steps in Python; else the same as "
+        "`env.action_repeat`",
+        f"{NAMES_DISCOUNT:g} where it does. Of numbers, "
         f"where an action should last {LONGEST} steps, or a single one: {DISCOUNT:g} a step, as for all else. Where 2 "
         f"or 3: {DISCOUNT ** (LONGEST / 2):.3g} and {DISCOUNT ** (LONGEST / 3):.4f}, so that an action costs as "
         "much delay as one of the longest. A network does not tell apart what differs less",
-        f"{DISCOUNT:g}; {LONGEST}",
+        f"{NAMES_DISCOUNT:g}; {DISCOUNT:g}; {LONGEST}",
+        "names: [decision 60](decisions/0060-names-beside-counts.md); numbers: "
         "`LunarLander-v3`, seed 102, with a look at CartPole and Acrobot: "
         "[decision 46](decisions/0046-what-delay-costs.md)",
         "the thermostat of [sparse rewards](sparse.md)",
@@ -496,15 +539,26 @@ RULES = (
     Rule(
         "evidence",
         _evidence,
-        "whether a network learns from images of an environment that is not compiled",
+        "whether a network learns from images, or names, of an environment that is not compiled",
         "`PixelCounts`, so that what was not seen is sought. Other observations have the evidence of their learner, "
         "below, and images of compiled environments have none, since their steps cost less than updates",
         f"{PixelCounts().subsets} subsets, each pixel in one of them with chance {PixelCounts().chance:g}; of images "
         f"of more than {SIDE} pixels a side, shades of at most as many blocks a side; lambda "
         f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
-        f"action, fewer for images of more than {SMALL} pixels",
-        "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md)",
+        f"action, fewer for images of more than {SMALL} pixels; for names lambda {NAMES_EVIDENCE.prior_count:g}, and "
+        f"{NAMES_UPDATES} update for each action",
+        "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md); names: "
+        "[decision 60](decisions/0060-names-beside-counts.md)",
         "the same kinds of rooms, seeds 9200 to 9202: [evidence](evidence.md#in-pictures)",
+    ),
+    Rule(
+        "policy.power",
+        _power,
+        "whether a network learns from names of an environment that is not compiled, and the policy is `UCB`",
+        "1: the spread of an action is divided by 1 + how often it was taken in this observation within the episode; "
+        "else `null`: it counts in full",
+        "1",
+        "[decision 60](decisions/0060-names-beside-counts.md)",
     ),
     Rule(
         "env.levels",

@@ -11,6 +11,7 @@ from uppertail.encodings.base import (
     VectorSettings,
     require_state,
 )
+from uppertail.encodings.categories import Categories
 from uppertail.encodings.hashed import TEXT_PLACES, Hashed, HashedNumbers, hash_of, hashes_of, one_hot_text
 from uppertail.encodings.nearest import Nearest
 from uppertail.encodings.random_features import RandomFeatures

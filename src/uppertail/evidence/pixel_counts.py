@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt16, UInt32
 
-from uppertail.encodings import Encoding
+from uppertail.encodings import Categories, Encoding
 from uppertail.errors import InputError
 from uppertail.evidence.base import Evidence, EvidenceBuilder
 from uppertail.evidence.kernel_counts import centered
@@ -31,7 +31,9 @@ SHADE = 0.5
 
 
 def blocks(encoding: Encoding, observation: Array) -> Float[Array, " shades"]:
-    """The darkest and the brightest shade of each block of an image; of one pixel, its shade."""
+    """The darkest and the brightest shade of each block of an image; of one pixel, its shade; of names, the numbers."""
+    if isinstance(encoding, Categories):
+        return encoding.numbers(observation)
     pixels, size = encoding.features((), observation), side(encoding)
     if size == 1:
         return pixels
@@ -124,14 +126,18 @@ STEPS = {
 UPDATES, SMALL = 8, 24 * 24
 """Updates for each action, so that what is found spreads at once, and the pixels up to which there are so many."""
 
+NAMES_UPDATES = 1
+"""The same where numbers are names (docs/decisions/0060)."""
+
 
 @dataclasses.dataclass(frozen=True)
 class PixelCounts(EvidenceBuilder):
-    """u(s, a), the mean over random subsets of pixels of lambda / (lambda + n(subset, a)): for images.
+    """u(s, a), the mean over random subsets of pixels of lambda / (lambda + n(subset, a)): for images and names.
 
     n counts how often the action was taken where these pixels were the same. A pixel that flickers makes the subsets
     new that hold it, and the others still tell what is known. Larger images enter as blocks, 16 along the longer side,
-    each with its darkest and its brightest shade, so that a subset tells as much as in a small one.
+    each with its darkest and its brightest shade, so that a subset tells as much as in a small one. Of numbers that
+    are names, such as kinds of tiles (`--env.features one_hot`), a subset holds numbers in place of pixels.
 
     Args:
         prior_count: lambda, above 0: how many visits the wide start counts as.
@@ -161,6 +167,8 @@ class PixelCounts(EvidenceBuilder):
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:
         """The larger the image, the fewer updates: so an action takes about as long."""
+        if isinstance(encoding, Categories):
+            return {**STEPS, "updates_per_rollout": NAMES_UPDATES}
         rows, columns, _ = encoding.image_shape or (1, 1, 1)
         return {**STEPS, "updates_per_rollout": max(1, min(UPDATES, UPDATES * SMALL // (rows * columns)))}
 
@@ -168,12 +176,14 @@ class PixelCounts(EvidenceBuilder):
         return family.as_wide_as_returns()
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> PixelEvidence:
-        if encoding.image_shape is None:
+        if encoding.image_shape is None and not isinstance(encoding, Categories):
             raise InputError(
-                f"PixelCounts needs images, but observations enter as {type(encoding).__name__}: leave evidence out."
+                f"PixelCounts needs images or names, but observations enter as {type(encoding).__name__}: leave "
+                "evidence out, or use --env.features one_hot if numbers are names."
             )
         weights_key, chosen_key = jax.random.split(key)
-        seen = jax.ShapeDtypeStruct((encoding.num_features,), jnp.float32)
+        count = len(encoding.vector.low) if isinstance(encoding, Categories) else encoding.num_features
+        seen = jax.ShapeDtypeStruct((count,), jnp.float32)
         shape = self.subsets, jax.eval_shape(functools.partial(blocks, encoding), seen).shape[0]
         weights = jax.random.bits(weights_key, shape, jnp.uint32) | 1  # odd: no value of a pixel is lost
         weights = jnp.where(jax.random.bernoulli(chosen_key, self.chance, shape), weights, 0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.encodings import Encoding
+from uppertail.encodings import Categories, Encoding
 from uppertail.errors import InputError
 from uppertail.evidence.counts import CountedEvidence
 from uppertail.evidence.kernel_counts import KernelEvidence
@@ -59,7 +59,9 @@ def _(unknown: PixelEvidence, program: Program) -> Any:
 
 
 def blocks_of(encoding: Encoding, program: Program) -> Any:
-    """The darkest and the brightest shade [n, shades] of each block of an image; of one pixel, its shade."""
+    """What is counted [n, shades]: of an image, the darkest and brightest shade of each block; of names, numbers."""
+    if isinstance(encoding, Categories):
+        return program.add("columns", program.seen, encoding.vector.kept)
     pixels = features_of(encoding, (), program)
     if (size := side(encoding)) == 1:
         return pixels

@@ -7,8 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from uppertail.encodings import Image, RandomFeatures, Vector
-from uppertail.encodings.categories import Categories
+from uppertail.encodings import Categories, Image, RandomFeatures, Vector
 from uppertail.encodings.standardized import Standardized
 from uppertail.errors import InputError
 from uppertail.export.observations import NEEDED

@@ -5,17 +5,19 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from uppertail.distributions import spread
 from uppertail.errors import InputError
 from uppertail.policies.base import Decision, ExplorationPolicy
+from uppertail.policies.episodic import CountsVisits
 from uppertail.schema import settle, traced
+from uppertail.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
-class UCB(ExplorationPolicy):
-    """mean + c_a * std, with c_a drawn uniformly for each action (Section 5 and Fig. 2).
+class UCB(CountsVisits):
+    """mean + c_a * std / (1 + n)^power, with c_a drawn uniformly for each action (Section 5 and Fig. 2).
 
     The paper draws c from [1.7, 2.3] for each decision. A constant c, the default, commits to one plan: where many
     steps have to go right, as on DeepSea, a drawn one changes its plan on the way (docs/decisions/0012).
@@ -23,6 +25,8 @@ class UCB(ExplorationPolicy):
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
+        power: how fast the spread counts less with n, the visits to this observation and action within the episode, at
+            least 0, as `EpisodicUCB` says; null: 1 where a network learns from names, such as kinds of tiles, else 0.
 
     Examples:
         >>> from uppertail.distributions.gaussian import GaussianReturn
@@ -35,22 +39,32 @@ class UCB(ExplorationPolicy):
     explores_by_spread: ClassVar[bool] = True
     low: float = traced(2.0)
     high: float = traced(2.0)
+    power: float | None = None  # not traced: with 0 no memory is kept
     is_constant: bool = dataclasses.field(init=False, repr=False, default=False)  # then c is not drawn
 
     def __post_init__(self) -> None:
         settle(self)
         if not 0 <= self.low <= self.high:
             raise InputError(f"UCB draws c from [low, high] = [{self.low}, {self.high}]: use 0 <= low <= high.")
+        if self.power is not None and self.power < 0:
+            raise InputError(f"power is {self.power}: use 0 or more.")
         object.__setattr__(self, "is_constant", self.low == self.high)
 
     @property
     def optimism(self) -> Float[Array, ""] | float:
         return (self.low + self.high) / 2
 
+    def begin(self, key: PRNGKeyArray, decision: Decision) -> PyTree:
+        return super().begin(key, decision) if self.power else decision.memory
+
+    def advance(self, key: PRNGKeyArray, decision: Decision, action: Int[Array, ""]) -> PyTree:
+        return super().advance(key, decision, action) if self.power else decision.memory
+
     def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
         c = jnp.full(decision.num_actions, self.low, jnp.float32)
         if not self.is_constant:
             c = jax.random.uniform(key, (decision.num_actions,), minval=self.low, maxval=self.high)
+        c = c / (1.0 + self.visits(decision)) ** self.power if self.power else c
         return jnp.mean(decision.mean + c[None] * decision.std, axis=0)
 
 

@@ -132,7 +132,7 @@ class Run:
         if not is_open or draft.space != self.driver.observations:
             self.driver.close()
             self.driver = self._open(self.builder)
-        method = dataclasses.replace(method, learner=draft.learner, evidence=draft.evidence)
+        method = dataclasses.replace(method, policy=draft.policy, learner=draft.learner, evidence=draft.evidence)
         return facts.of(self.builder), method, dataclasses.replace(settings, discount=draft.discount)
 
     def _known_returns(self, discount: float) -> ReturnRange | None:

@@ -45,6 +45,7 @@ class Observed(NamedTuple):
         left_out: the names of texts that are left out.
         sharing: the names of texts of which two share a place, so that they look the same.
         flat_images: the names of images, and of smaller grids of integers, that are read as numbers.
+        grids: the places of numbers that stand in grids of integers.
         has_texts: whether they hold texts.
         is_wide: whether numbers that are read as such have more than 32 bits.
         merges: whether two observations that differ became the same.
@@ -55,6 +56,7 @@ class Observed(NamedTuple):
     left_out: tuple[str, ...] = ()
     sharing: tuple[str, ...] = ()
     flat_images: tuple[str, ...] = ()
+    grids: tuple[int, ...] = ()
     has_texts: bool = False
     is_wide: bool = False
     merges: bool = False
@@ -119,6 +121,7 @@ def observed_by_space(
         left_out=_names(left_out),
         sharing=_names({path for path, seen in texts.items() if len({*map(_place, seen)}) < len(seen)}),
         flat_images=_flat_images(space),
+        grids=_grids(space, reading),
         has_texts=bool(texts),
         is_wide=is_wide,
         merges=lost or any(_become_equal(space, reading, *pair) for pair in itertools.pairwise(walk)),
@@ -184,6 +187,17 @@ def _become_equal(space: Any, reading: Reading, *observations: Any) -> bool:
 def _flat_images(space: Any) -> tuple[str, ...]:
     names = _names([path for path, part in leaves(space) if is_grid(part) or (path and is_image(part))])
     return tuple(name or "observation" for name in names)
+
+
+def _grids(space: Any, reading: Reading) -> tuple[int, ...]:
+    """The places of the numbers that stand in grids of integers, which are no image alone; none beside fractions."""
+    boxes = [part for _, part in leaves(space) if is_a(part, "Box") and part.dtype.kind == "f"]
+    if any((part.high > 1).any() for part in boxes):
+        return ()
+    grids = {path for path, part in leaves(space) if is_grid(part) or (is_image(part) and part.dtype.kind in "iu")}
+    widths = [len(part.low) for part in reading.parts]
+    inside = np.repeat([part.path in grids for part in reading.parts], widths)
+    return tuple(np.flatnonzero(inside).tolist())
 
 
 def _place(text: str) -> int:
