@@ -281,7 +281,7 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
 def _evidence(facts: Facts, draft: Draft) -> Choice | None:
     if draft.learns_from_names:
         return Choice(NAMES_EVIDENCE, "a network learns from names, in steps that are not compiled")
-    if not draft.learns_from_images:
+    if not draft.learns_from_pixels:
         return None
     return Choice(PixelCounts(), "a network learns from images, in steps that are not compiled", note=SOUGHT)
 
