@@ -131,8 +131,8 @@ STEPS = {
 UPDATES, SMALL = 8, 24 * 24
 """Updates for each action, so that what is found spreads at once, and the pixels up to which there are so many."""
 
-NAMES_UPDATES = 1
-"""The same where numbers are names (docs/decisions/0060)."""
+OF_NAMES = {**STEPS, "network": Twin(normalization="none"), "updates_per_rollout": 1}
+"""The same where numbers are names, each of which is one 1 of the input (docs/decisions/0061)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +173,7 @@ class PixelCounts(EvidenceBuilder):
     def usual(self, encoding: Encoding) -> dict[str, Any]:
         """The larger the image, the fewer updates: so an action takes about as long."""
         if encoding.image_shape is None:
-            return {**STEPS, "updates_per_rollout": NAMES_UPDATES}
+            return OF_NAMES
         rows, columns, _ = encoding.image_shape
         return {**STEPS, "updates_per_rollout": max(1, min(UPDATES, UPDATES * SMALL // (rows * columns)))}
 
