@@ -68,10 +68,10 @@ def names_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     them. The names have to tell more by a share of the variance.
     """
     seen, paid, action = without(steps.observation, left_out), np.asarray(steps.reward, np.float64), steps.action
-    names = [number == value for number in seen.T for value in np.unique(number)[1:]]
+    names = [(number, value) for number in seen.T for value in np.unique(number)[1:]]
     if not 0 < len(names) <= MOST_INPUTS or len(steps.begins) < 2:
         return False
-    inputs = np.column_stack([np.ones(len(paid)), *names])
+    inputs = np.column_stack([np.ones(len(paid)), *(number == value for number, value in names)])
     odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
     _, pair = np.unique(np.column_stack([seen, action]), axis=0, return_inverse=True)
     left = np.zeros(3)

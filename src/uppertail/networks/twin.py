@@ -25,8 +25,8 @@ class Twin(NetworkBuilder):
     Errors of one network that are too high are chosen by its own policy, and spread; two networks seldom have the same
     ones (clipped double Q-learning, Fujimoto et al. 2018). Where there is chance, the lower one is too low, so beside
     evidence the mean of both counts the more, the more often an action was tried (`GradientDescent.stochastic`). All
-    actions share the hidden layers, and outputs start at 0. Of images, both see the same
-    convolutions, those of `PerAction`.
+    actions share the hidden layers, and outputs start at 0. Of images, both see the same convolutions, those of
+    `PerAction`.
 
     Args:
         width: units in each hidden layer.
