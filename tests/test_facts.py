@@ -17,7 +17,7 @@ from uppertail.defaults import Facts
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
-from uppertail.defaults.repeats import Chance, chance, numbers_tell_more, outcomes, repeating
+from uppertail.defaults.repeats import Chance, Outcomes, chance, numbers_tell_more, outcomes, repeating
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -865,3 +865,9 @@ def test_a_layout_that_a_number_shows_differs_only_without_it() -> None:
     shown = [np.column_stack([each, layout]) for each in (steps.observation, steps.next_observation)]
     steps = steps._replace(observation=shown[0], next_observation=shown[1])
     assert not outcomes(steps).are_by_episode and outcomes(steps, left_out=(1,)).are_by_episode
+
+
+@pytest.mark.parametrize(("elsewhere", "differ"), [((0, 3), False), ((0, 5), True), ((9, 18), False), ((9, 20), True)])
+def test_a_few_more_that_lead_elsewhere_may_be_an_accident(elsewhere: tuple[int, int], differ: bool) -> None:
+    """By hand: of 100 between episodes, 1 or 10 are expected, and three standard deviations are 3.0 or 9.0."""
+    assert Outcomes(np.array([99, 100]), np.array(elsewhere)).are_by_episode is differ
