@@ -17,7 +17,7 @@ from uppertail.defaults import Facts
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
-from uppertail.defaults.repeats import Chance, chance, numbers_tell_more, repeating
+from uppertail.defaults.repeats import Chance, Outcomes, chance, numbers_tell_more, outcomes, repeating
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -822,3 +822,52 @@ def test_a_run_reads_integers_in_order_as_numbers(
 def test_where_a_table_is_asked_for_integers_in_order_are_states(asked: Any) -> None:
     found = chosen(ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Stocks(by_chance=True), 40)), **asked)
     assert isinstance(found.builder.observations, ut.States)
+
+
+def doors(leads: str, episodes: int = 40) -> Steps:
+    """Ten steps to and fro in each episode; the way back leads to place 8 or 9: by the episode, by chance, or to 8."""
+    random, rows = np.random.default_rng(0), []
+    for _ in range(episodes):
+        layout, here = int(random.integers(2)), 0
+        for step in range(10):
+            by = {"episode": layout, "chance": int(random.integers(2)), "nothing": 0}[leads]
+            after = 5 if here != 5 else 8 + by
+            rows.append(([here], 0, float(random.normal()), False, step == 9, [after]))
+            here = after
+    return Steps(*map(np.array, zip(*rows, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "by_episode", "by_chance"),
+    [
+        (doors("episode"), True, False),
+        (doors("chance"), False, True),
+        (doors("nothing"), False, False),
+        (doors("episode", episodes=3), False, False),
+    ],
+    ids=["by the episode", "by chance", "paid otherwise alone", "too few to tell"],
+)
+def test_actions_lead_elsewhere_by_the_episode_or_by_chance(steps: Steps, by_episode: bool, by_chance: bool) -> None:
+    found = outcomes(steps)
+    assert (found.are_by_episode, found.are_by_chance) == (by_episode, by_chance)
+
+
+def test_outcomes_are_counted_within_episodes_and_between() -> None:
+    """By hand: of ten steps 0, 5, 8, 5, 8, ..., seven are a pair of the same episode again, and three of another."""
+    found = outcomes(doors("nothing", episodes=2))
+    assert found.again.tolist() == [14, 3] and found.elsewhere.tolist() == [0, 0]
+
+
+def test_a_layout_that_a_number_shows_differs_only_without_it() -> None:
+    steps, layout = doors("episode"), []
+    for each in np.split(np.asarray(steps.next_observation), steps.ends[:-1] + 1):
+        layout += [each.max()] * len(each)
+    shown = [np.column_stack([each, layout]) for each in (steps.observation, steps.next_observation)]
+    steps = steps._replace(observation=shown[0], next_observation=shown[1])
+    assert not outcomes(steps).are_by_episode and outcomes(steps, left_out=(1,)).are_by_episode
+
+
+@pytest.mark.parametrize(("elsewhere", "differ"), [((0, 3), False), ((0, 5), True), ((9, 18), False), ((9, 20), True)])
+def test_a_few_more_that_lead_elsewhere_may_be_an_accident(elsewhere: tuple[int, int], differ: bool) -> None:
+    """By hand: of 100 between episodes, 1 or 10 are expected, and three standard deviations are 3.0 or 9.0."""
+    assert Outcomes(np.array([99, 100]), np.array(elsewhere)).are_by_episode is differ

@@ -97,6 +97,34 @@ class Flicker(gymnasium.Env[Any, Any]):
         return self.shown(), float(over), over, self.steps == 60, {}
 
 
+class Walls(gymnasium.Env[Any, Any]):
+    """A walk through 16 places, from one of them or of four, and walls that are not shown: the same ones, or others."""
+
+    action_space: Any = spaces.Discrete(4)
+    observation_space: Any = spaces.Box(0, 10, (4, 4), np.uint8)
+
+    def __init__(self, others: bool, begins: bool = True) -> None:
+        self.others, self.begins, self.walls = others, begins, np.random.default_rng(0).random((4, 4)) < 0.3
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.steps = np.array([0, self.np_random.integers(4 if self.begins else 1)]), 0
+        if self.others:
+            self.walls = self.np_random.random((4, 4)) < 0.3
+        return self.shown(), {}
+
+    def shown(self) -> np.ndarray:
+        view = np.zeros((4, 4), np.uint8)
+        view[tuple(self.place)] = 10
+        return view
+
+    def step(self, action: Any) -> Any:
+        moved = np.clip(self.place + [(0, 1), (1, 0), (0, -1), (-1, 0)][int(action)], 0, 3)
+        self.place, self.steps = self.place if self.walls[tuple(moved)] else moved, self.steps + 1
+        over = bool((self.place == 3).all())
+        return self.shown(), float(over), over, self.steps == 60, {}
+
+
 VIEW, SHADES = (spaces.Box(0, most, (3, 3, 2), np.uint8) for most in (10, 200))
 COMPASS = spaces.Discrete(4)
 
@@ -157,13 +185,52 @@ def test_a_grid_that_repeats_but_for_noise_is_a_table() -> None:
     assert found.builder.left_out == (0, 1, 2) and found.builder.features == "hashed"
 
 
+@pytest.mark.parametrize(("others", "begins"), [(False, True), (True, True), (True, False)])
+def test_a_grid_that_repeats_has_names_where_layouts_differ(others: bool, begins: bool) -> None:
+    """With one beginning, and walls that cannot be seen, it is hidden what differs: a table averages over it."""
+    found = chosen(ut.FromGymnasium(lambda: Walls(others, begins)))
+    assert found.builder.features == ("one_hot" if others and begins else "hashed")
+    reason = found.entries["env.features"].reason
+    assert ("equal actions led elsewhere" in reason) is (others and begins)
+
+
+class Obstacles(gymnasium.Env[Any, Any]):
+    """Six tiles of three kinds, drawn anew in each step: one action is paid for those of a kind, or for the whole."""
+
+    action_space: Any = spaces.Discrete(2)
+    observation_space: Any = spaces.Box(0, 10, (1, 6), np.uint8)
+
+    def __init__(self, whole: bool) -> None:
+        self.whole, self.drawn = whole, np.random.default_rng(0).random((3,) * 6)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return self.shown(), {}
+
+    def shown(self) -> np.ndarray:
+        self.view = self.np_random.integers(3, size=(1, 6), dtype=np.uint8)
+        return self.view
+
+    def step(self, action: Any) -> Any:
+        of_view = self.drawn[tuple(self.view[0])] if self.whole else (self.view == 2).mean()
+        paid = float(of_view) * (action == 0)
+        return self.shown(), paid, self.np_random.random() < 0.1, False, {}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_grid_that_repeats_has_names_where_they_tell_more_than_the_whole(whole: bool) -> None:
+    found = chosen(ut.FromGymnasium(lambda: Obstacles(whole)))
+    assert found.builder.features == ("hashed" if whole else "one_hot")
+
+
 def test_a_run_and_one_that_goes_on_learn_names_as_planned() -> None:
     run = Run(ut.FromGymnasium(Asked), Method(), ut.Settings(seeds=1))
     again = Run(ut.FromGymnasium(Asked), Method(), ut.Settings(seeds=1), run.plan)
     for each in (run, again):
         assert "9 numbers, read as names; a step is discounted by 0.95 (--discount)" in each.opening
-        assert each.method.evidence == ut.PixelCounts(0.01) and each.method.policy == ut.UCB(power=1.0)
+        assert each.method.evidence == ut.PixelCounts(0.3) and each.method.policy == ut.UCB(power=1.0)
         assert each.settings.updates_per_rollout == each.settings.rollout_steps == 4
+        assert each.method.network == ut.Twin(normalization="none")
 
 
 def of_names(values: int = 4) -> Any:

@@ -189,7 +189,7 @@ def test_one_target_teaches_both_critics() -> None:
 @pytest.mark.parametrize("name", ["width", "hidden_layers", "critics"])
 def test_settings_below_one_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} is 0: use a whole number"):
-        ut.Twin(**{name: 0})
+        ut.Twin(**dict[str, Any]({name: 0}))
 
 
 def test_the_start_lies_in_the_middle_of_the_returns_with_its_bound_above_the_best() -> None:

@@ -23,12 +23,12 @@ GOAL = 0.8
 """The mean return of 100 training episodes that has to be reached: no less than 0.8 of the best, which is below 1."""
 
 RUNS = {
-    "LavaGapS5": {"layouts": 10_000, "default": 20_000},
-    "LavaGapS7": {"layouts": 10_000, "imitation": 20_000, "default": 20_000},
-    "Unlock": {"layouts": 15_000, "imitation": 60_000, "default": 20_000},
+    "LavaGapS5": {"layouts": 10_000, "default": 10_000},
+    "LavaGapS7": {"layouts": 10_000, "imitation": 20_000, "default": 15_000},
+    "Unlock": {"layouts": 15_000, "imitation": 60_000, "default": 30_000},
     "Dynamic-Obstacles-5x5": {"imitation": 20_000, "default": 10_000},
-    "Dynamic-Obstacles-6x6": {"imitation": 20_000, "default": 10_000},
-    "Dynamic-Obstacles-Random-6x6": {"imitation": 20_000, "default": 10_000},
+    "Dynamic-Obstacles-6x6": {"imitation": 20_000, "default": 8_000},
+    "Dynamic-Obstacles-Random-6x6": {"imitation": 20_000, "default": 6_000},
     "FourRooms": {"layouts": 10_000, "imitation": 40_000},
 }
 """Steps of each seed, by environment and preset; default: none."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from uppertail.distributions import ReturnDistribution
-from uppertail.encodings import Categories, Encoding, Numbers, ObservationSpace
+from uppertail.encodings import Encoding, Numbers, ObservationSpace
 from uppertail.environments import EnvironmentBuilder, GymnasiumBuilder, VectorBuilder
 from uppertail.evidence import EvidenceBuilder
 from uppertail.learners import GradientDescent, LearnerBuilder, LeastSquares
@@ -119,19 +119,16 @@ class Draft:
         return isinstance(self.builder, GymnasiumBuilder) and self.builder.encoding == "numbers"
 
     @property
-    def learns_from_images(self) -> bool:
-        """Whether a network learns from images of steps in Python, and nothing is given that needs it to be alone."""
+    def learns_from_pixels(self) -> bool:
+        """Whether a network learns from images, or names, of steps in Python, and nothing needs it to be alone."""
         learner, is_open = self.likely_learner, self.network is None or not self.network.members
-        is_image = self.encoding.image_shape is not None and not self.builder.compiles
-        return is_image and is_open and isinstance(learner, GradientDescent)
+        is_shown = self.encoding.pixel_shape is not None and not self.builder.compiles
+        return is_shown and is_open and isinstance(learner, GradientDescent)
 
     @property
     def learns_from_names(self) -> bool:
-        """Whether a network learns from one-hots of names, in steps in Python, alone or beside counts."""
-        learner, is_open = self.likely_learner, self.network is None or not self.network.members
-        encoding = self.encoding
-        is_named = isinstance(encoding, Categories) and encoding.is_name.any() and not self.builder.compiles
-        return bool(is_named) and is_open and isinstance(learner, GradientDescent)
+        """Whether these pixels are names."""
+        return self.learns_from_pixels and self.encoding.image_shape is None
 
     @property
     def averages_numbers(self) -> bool:

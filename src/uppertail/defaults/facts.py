@@ -12,7 +12,7 @@ from uppertail.defaults.limits import clocks, counters, only_at_the_limit, paid_
 from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
 from uppertail.defaults.regression import MOST_JUDGED, without
-from uppertail.defaults.repeats import REPEATED, Chance, chance, numbers_tell_more, repeating
+from uppertail.defaults.repeats import REPEATED, Chance, chance, names_tell_more, numbers_tell_more, outcomes, repeating
 from uppertail.encodings import Numbers, States
 from uppertail.environments import (
     WIDER,
@@ -170,6 +170,11 @@ class Facts:
         few = bool((np.delete(high, grids) < values).all() and (high[list(grids)] > 1).any())
         return few and min(space.low) >= 0 and bool(is_name.all())
 
+    def layouts_differ(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether the world is another one in each episode: episodes begin differently, and actions lead elsewhere."""
+        begins = without(self.steps.observation, left_out)[self.steps.begins]
+        return len(np.unique(begins, axis=0)) > 1 and outcomes(self.steps, left_out).are_by_episode
+
     def most_values(self, left_out: tuple[int, ...] = ()) -> int:
         """How many values the number has that has most of them, without the numbers that are left out."""
         return max(len(np.unique(number)) for number in without(self.steps.observation, left_out).T)
@@ -177,6 +182,10 @@ class Facts:
     def numbers_tell_more(self, left_out: tuple[int, ...] = ()) -> bool:
         """Whether outcomes are left to chance, and numbers tell more of what is paid soon than equal observations."""
         return self.chance(left_out).different > 0 and numbers_tell_more(self.steps, left_out)
+
+    def names_tell_more(self, left_out: tuple[int, ...] = ()) -> bool:
+        """Whether outcomes are left to chance, and names tell more of what is paid next than equal observations."""
+        return outcomes(self.steps, left_out).are_by_chance and names_tell_more(self.steps, left_out)
 
     def hiding_repeats(self, left_out: tuple[int, ...]) -> Int[np.ndarray, " found"]:
         """The few numbers that do not repeat, if observations do without them; none: there are no such numbers.

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 
 from uppertail.defaults.regression import MOST_JUDGED, without
 from uppertail.environments import Steps, discounted_returns
@@ -11,6 +11,8 @@ from uppertail.environments import Steps, discounted_returns
 REPEATED = 0.4  # share of the distinct observations that must come again
 SOON = 0.8  # the discount of what is paid soon
 LEAST_PAID, LEAST_MORE = 0.1, 0.01  # shares of it that numbers have to tell, and to tell more than equal ones do
+MOST_INPUTS = 1000  # names that are judged: one for each value of each number
+SURE = 3.0  # standard deviations from which on a difference is no accident
 
 
 class Chance(NamedTuple):
@@ -56,6 +58,72 @@ def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
         found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
         left += [np.sum((paid[~known] - each) ** 2) for each in found]
     return bool(left[2] < min(left[1] - LEAST_MORE * left[0], (1.0 - LEAST_PAID) * left[0]))
+
+
+def names_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
+    """Whether the names in an observation tell more of what an action is paid next than the same observation does.
+
+    What each action is paid is predicted in each half of the episodes from the other half: by regression on a one-hot
+    of each number, and by the mean that the action had in equal observations, with one step of its mean in all beside
+    them. The names have to tell more by a share of the variance.
+    """
+    seen, paid, action = without(steps.observation, left_out), np.asarray(steps.reward, np.float64), steps.action
+    names = [(number, value) for number in seen.T for value in np.unique(number)[1:]]
+    if not 0 < len(names) <= MOST_INPUTS or len(steps.begins) < 2:
+        return False
+    inputs = np.column_stack([np.ones(len(paid)), *(number == value for number, value in names)])
+    odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
+    _, pair = np.unique(np.column_stack([seen, action]), axis=0, return_inverse=True)
+    left = np.zeros(3)
+    for half in (odd, ~odd):
+        visits, sums = (np.bincount(pair[half], each, pair.max() + 1) for each in (None, paid[half]))
+        for each in np.unique(action[half]):
+            known, asked = half & (action == each), ~half & (action == each)
+            mean, gram = paid[known].mean(), inputs[known].T @ inputs[known] + np.eye(inputs.shape[1])
+            weights = np.linalg.solve(gram, inputs[known].T @ (paid[known] - mean))
+            found = mean, ((sums + mean) / (visits + 1.0))[pair[asked]], mean + inputs[asked] @ weights
+            left += [np.sum((paid[asked] - guess) ** 2) for guess in found]
+    return bool(left[2] < left[1] - LEAST_PAID * left[0])
+
+
+class Outcomes(NamedTuple):
+    """How often an action was taken in an observation again, and how often it led elsewhere than the last time.
+
+    Each has two places: within an episode, and in another one than the last time. Rewards do not count.
+    """
+
+    again: Int[np.ndarray, "2"]
+    elsewhere: Int[np.ndarray, "2"]
+
+    @property
+    def are_by_chance(self) -> bool:
+        """Whether what follows differs within an episode, too."""
+        return bool(self.elsewhere[0] > 0)
+
+    @property
+    def are_by_episode(self) -> bool:
+        """Whether it differs far more often between episodes: by so many standard deviations as are sure."""
+        usual = (self.elsewhere[0] + 1) / (self.again[0] + 1)
+        expected = usual * self.again[1]
+        return bool(self.elsewhere[1] > expected + SURE * np.sqrt(expected * (1 - usual)))
+
+
+def outcomes(steps: Steps, left_out: tuple[int, ...] = ()) -> Outcomes:
+    """What followed equal actions in equal observations."""
+    here, after = (without(each, left_out) for each in (steps.observation, steps.next_observation))
+    episode = np.searchsorted(steps.begins, np.arange(len(here)), side="right")
+    last: dict[tuple[bytes, int], tuple[int, bytes]] = {}
+    again, elsewhere = np.zeros(2, int), np.zeros(2, int)
+    for number in range(len(here)):
+        following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
+        pair = here[number].tobytes(), int(steps.action[number])
+        if pair in last:
+            then, known = last[pair]
+            between = int(then != episode[number])
+            again[between] += 1
+            elsewhere[between] += known != following
+        last[pair] = int(episode[number]), following
+    return Outcomes(again, elsewhere)
 
 
 def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:

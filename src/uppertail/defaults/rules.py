@@ -13,12 +13,12 @@ from uppertail.defaults.limits import BY_CHANCE, LEAST_CUT, STANDS_STILL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
 from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
-from uppertail.defaults.repeats import LEAST_MORE, LEAST_PAID, REPEATED, SOON
+from uppertail.defaults.repeats import LEAST_MORE, LEAST_PAID, MOST_INPUTS, REPEATED, SOON, SURE
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import IMAGE_SIDE, LARGE
 from uppertail.evidence import PixelCounts
-from uppertail.evidence.pixel_counts import NAMES_UPDATES, SHADE, SIDE, SMALL, UPDATES
+from uppertail.evidence.pixel_counts import OF_NAMES, SHADE, SIDE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LeastSquares
 from uppertail.learners.novelty import WEIGHT
 from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
@@ -27,7 +27,7 @@ IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 FEW_VALUES = 64  # of a number that counts, or tells a cell
 SHOWN = 8  # numbers that a note names
 DISCOUNT = 0.995  # per step
-NAMES_DISCOUNT, NAMES_EVIDENCE = 0.95, PixelCounts(prior_count=0.01)  # where a network learns from names
+NAMES_DISCOUNT, NAMES_EVIDENCE = 0.95, PixelCounts(prior_count=0.3)  # where a network learns from names
 MOST_NAMES = 4096  # numbers: of more, inputs for each value would take most of the time
 
 HASHED = (
@@ -167,6 +167,12 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
         return None
     share = facts.repeating(draft.left_out)
     seen = f"{share:.0%} of the distinct observations came again"
+    images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
+    shown, is_are = ", ".join(map(repr, images)), "is" if len(images) == 1 else "are"
+    if _are_names(facts, draft):
+        led = ", where equal actions led elsewhere" if share >= REPEATED else ""
+        reason = f"{seen}{led}, and whole numbers below {draft.vectors.values} in a grid are names"
+        return Choice("one_hot", reason, True, NAMES.format(shown, is_are, draft.vectors.values))
     is_open = draft.policy.posterior is None and (draft.learner is None or draft.learner.uses_gradients)
     is_asked = is_open and (share >= REPEATED or draft.is_ordered)
     tell_more = is_asked and facts.numbers_tell_more(draft.left_out)
@@ -177,17 +183,12 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
         return Choice("hashed", f"{seen}, so each is a state", True)
     if tell_more:
         return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, ORDERED)
-    images = draft.builder.inspected.observed.flat_images if isinstance(draft.builder, GymnasiumBuilder) else ()
-    shown, is_are = ", ".join(map(repr, images)), "is" if len(images) == 1 else "are"
-    if _are_names(facts, draft):
-        reason = f"{seen}, and whole numbers below {draft.vectors.values} in a grid are names"
-        return Choice("one_hot", reason, True, NAMES.format(shown, is_are, draft.vectors.values))
     note = FLAT.format(shown, is_are, IMAGE_SIDE) if images else None
     return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
 
 
 def _are_names(facts: Facts, draft: Draft) -> bool:
-    """Whether the numbers of a grid that does not repeat are names, and a network may learn from them."""
+    """Whether numbers of a grid are names, and a network may learn from them, which tells more than a table."""
     vectors, is_open = draft.vectors, draft.evidence is None or isinstance(draft.evidence, PixelCounts)
     if vectors is None or vectors.features != "auto" or not is_open:
         return False
@@ -197,7 +198,7 @@ def _are_names(facts: Facts, draft: Draft) -> bool:
     if np.shape(facts.steps.observation)[1] > MOST_NAMES:
         return False
     noise = () if vectors.left_out is not None else tuple(facts.irrelevant.tolist())
-    return facts.repeating(noise) < REPEATED
+    return facts.repeating(noise) < REPEATED or facts.layouts_differ(noise) or facts.names_tell_more(noise)
 
 
 def _ends_at_limit(facts: Facts, draft: Draft) -> Choice | None:
@@ -281,7 +282,7 @@ def _stochastic(facts: Facts, draft: Draft) -> Choice | None:
 def _evidence(facts: Facts, draft: Draft) -> Choice | None:
     if draft.learns_from_names:
         return Choice(NAMES_EVIDENCE, "a network learns from names, in steps that are not compiled")
-    if not draft.learns_from_images:
+    if not draft.learns_from_pixels:
         return None
     return Choice(PixelCounts(), "a network learns from images, in steps that are not compiled", note=SOUGHT)
 
@@ -427,22 +428,29 @@ RULES = (
         "env.features",
         _features,
         "of the distinct observations of the first half, without what is left out, the share that comes again in the "
-        "second; what followed the same action in equal observations; rewards of the next few steps",
-        f"`hashed`, each different vector a state, from {REPEATED:.0%} on; else `one_hot`, each number the name of "
-        "something, where some stand in a grid of integers, all that are seen are whole, from 0 on, and below "
-        "`env.values`, others are declared to be, nothing is stacked or left out by hand, and a network alone, or "
-        "beside `PixelCounts`, may learn from steps in Python; else `auto`: they stay numbers. They also "
+        "second; what followed the same action in equal observations, within an episode and between them; rewards of "
+        "the next few steps",
+        f"`hashed`, each different vector a state, from {REPEATED:.0%} on. Instead `one_hot`, each number the name of "
+        "something, where numbers are names, and observations come again less often, or layouts differ, or names tell "
+        "more. Numbers are names where some stand in a grid of integers, all that are seen are whole, from 0 on, and "
+        "below `env.values`, others are declared to be, nothing is stacked or left out by hand, and a network alone, "
+        "or beside `PixelCounts`, may learn from steps in Python. Layouts differ where episodes begin differently, and "
+        "equal actions in equal observations lead elsewhere more often in another episode than in the same one, by "
+        f"{SURE:g} standard deviations. Names tell more where outcomes are left to chance within an episode, and "
+        "regression on names tells more of what an action is paid next than the mean in equal observations, by "
+        f"{LEAST_PAID:.0%} of the variance. Else `auto`: they stay numbers. They also "
         "stay numbers, unless a table or its draws are asked for, where the same action led from equal "
         "observations to different outcomes, if regression on the numbers, their squares and products tells more of "
         "what a random policy is paid soon than the mean of equal "
         f"observations, by {LEAST_MORE:.0%} of it, and at least {LEAST_PAID:.0%} of it, each in half of the episodes "
         "from the other half",
         f"{REPEATED:g}; soon: a discount of {SOON:g}; {LEAST_PAID:g}; {LEAST_MORE:g}; at most {MOST_JUDGED} numbers, "
-        f"one of them of three values or more; at most {MOST_NAMES:,} names",
+        f"one of them of three values or more; at most {MOST_NAMES:,} names; {SURE:g}; "
+        f"at most {MOST_INPUTS:,} values of all names",
         "bsuite (`deep_sea/20`: 0.78; `catch`, `memory_size`: 0.99), RichSea 50 (0.86), random walks in rooms with a "
         "key; where outcomes are left to chance, a shop, a crossing and a queue: "
         "[decision 55](decisions/0055-near-ones-or-equal-ones.md); names: "
-        "[decision 60](decisions/0060-names-beside-counts.md)",
+        "[decision 60](decisions/0060-names-beside-counts.md), [61](decisions/0061-names-where-layouts-differ.md)",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
     ),
     Rule(
@@ -546,9 +554,9 @@ RULES = (
         f"of more than {SIDE} pixels a side, shades of at most as many blocks a side; lambda "
         f"{PixelCounts().prior_count:g}, shades {SHADE:g} of the brightest pixel apart; {UPDATES} updates for each "
         f"action, fewer for images of more than {SMALL} pixels; for names lambda {NAMES_EVIDENCE.prior_count:g}, and "
-        f"{NAMES_UPDATES} update for each action",
+        f"{OF_NAMES['updates_per_rollout']} update for each action of a network without normalization",
         "pictures of rooms, seeds 100 to 102: [decision 42](decisions/0042-counts-of-pixels.md); names: "
-        "[decision 60](decisions/0060-names-beside-counts.md)",
+        "[decision 61](decisions/0061-names-where-layouts-differ.md)",
         "the same kinds of rooms, seeds 9200 to 9202: [evidence](evidence.md#in-pictures)",
     ),
     Rule(

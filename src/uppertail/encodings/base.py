@@ -87,6 +87,15 @@ class Encoding(abc.ABC):
         """Rows, columns and channels if the features are those of an image, in this order; None: they are not."""
         return None
 
+    @property
+    def pixel_shape(self) -> tuple[int, int, int] | None:
+        """Rows, columns and channels of `pixels`; None: parts of an observation tell nothing by themselves."""
+        return self.image_shape
+
+    def pixels(self, observation: Array) -> Float[Array, " pixels"]:
+        """What an observation shows place by place, where it has a `pixel_shape`: an image's pixels, or names."""
+        return self.features((), observation)
+
     def index(self, encoder: PyTree, observation: Array) -> Int[Array, ""]:
         """Which feature of an observation is 1; only where `is_one_hot`."""
         raise TypeError(f"{type(self).__name__} has no index of {observation} with {encoder}.")

@@ -36,14 +36,18 @@ class Categories(Encoding):
     def num_features(self) -> int:
         return int(np.where(self.is_name, self.values, 1).sum())
 
-    def numbers(self, observation: Float[Array, " numbers"]) -> Float[Array, " kept"]:
+    @property
+    def pixel_shape(self) -> tuple[int, int, int] | None:
+        return (1, 1, self.is_name.size) if self.is_name.any() else None
+
+    def pixels(self, observation: Float[Array, " numbers"]) -> Float[Array, " kept"]:
         """The numbers that count, as they are."""
         if observation.shape != (count := len(self.vector.low),):
             raise InputError(f"observation has the shape {observation.shape}: give one of shape ({count},).")
         return observation[self.vector.kept].astype(jnp.float32)
 
     def features(self, encoder: tuple[()], observation: Float[Array, " numbers"]) -> Float[Array, " features"]:
-        numbers, is_name = self.numbers(observation), self.is_name
+        numbers, is_name = self.pixels(observation), self.is_name
         names = jnp.clip(jnp.round(numbers[is_name]), 0, self.values - 1).astype(jnp.int32)
         one_hot = jax.nn.one_hot(names, self.values)
         return jnp.concatenate([numbers[~is_name], one_hot.reshape(-1)])

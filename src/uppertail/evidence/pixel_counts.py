@@ -1,7 +1,7 @@
 """Counts of random subsets of pixels: evidence where images never repeat."""
 
 import dataclasses
-import functools
+import math
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt16, UInt32
 
-from uppertail.encodings import Categories, Encoding
+from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.evidence.base import Evidence, EvidenceBuilder
 from uppertail.evidence.kernel_counts import centered
@@ -32,12 +32,10 @@ SHADE = 0.5
 
 def blocks(encoding: Encoding, observation: Array) -> Float[Array, " shades"]:
     """The darkest and the brightest shade of each block of an image; of one pixel, its shade; of names, the numbers."""
-    if isinstance(encoding, Categories):
-        return encoding.numbers(observation)
-    pixels, size = encoding.features((), observation), side(encoding)
+    pixels, size = encoding.pixels(observation), side(encoding)
     if size == 1:
         return pixels
-    image = split(jnp, pixels.reshape(encoding.image_shape or (1, 1, 1)), size)
+    image = split(jnp, pixels.reshape(encoding.pixel_shape or (1, 1, 1)), size)
     return jnp.concatenate([jnp.ravel(image.min(axis=(1, 3))), jnp.ravel(image.max(axis=(1, 3)))])
 
 
@@ -50,8 +48,15 @@ def split(xp: Any, image: Any, size: int) -> Any:
 
 def side(encoding: Encoding) -> int:
     """The pixels of a side of a block."""
-    rows, columns, _ = encoding.image_shape or (1, 1, 1)
+    rows, columns, _ = encoding.pixel_shape or (1, 1, 1)
     return -(-max(rows, columns) // SIDE)
+
+
+def num_shades(encoding: Encoding) -> int:
+    """How many `blocks` tells."""
+    rows, columns, channels = encoding.pixel_shape or (1, 1, 1)
+    size = side(encoding)
+    return math.ceil(rows / size) * math.ceil(columns / size) * channels * (1 if size == 1 else 2)
 
 
 class PixelEvidence(Evidence):
@@ -126,8 +131,8 @@ STEPS = {
 UPDATES, SMALL = 8, 24 * 24
 """Updates for each action, so that what is found spreads at once, and the pixels up to which there are so many."""
 
-NAMES_UPDATES = 1
-"""The same where numbers are names (docs/decisions/0060)."""
+OF_NAMES = {**STEPS, "network": Twin(normalization="none"), "updates_per_rollout": 1}
+"""The same where numbers are names, each of which is one 1 of the input (docs/decisions/0061)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,24 +172,22 @@ class PixelCounts(EvidenceBuilder):
 
     def usual(self, encoding: Encoding) -> dict[str, Any]:
         """The larger the image, the fewer updates: so an action takes about as long."""
-        if isinstance(encoding, Categories):
-            return {**STEPS, "updates_per_rollout": NAMES_UPDATES}
-        rows, columns, _ = encoding.image_shape or (1, 1, 1)
+        if encoding.image_shape is None:
+            return OF_NAMES
+        rows, columns, _ = encoding.image_shape
         return {**STEPS, "updates_per_rollout": max(1, min(UPDATES, UPDATES * SMALL // (rows * columns)))}
 
     def family(self, family: Any) -> Any:
         return family.as_wide_as_returns()
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> PixelEvidence:
-        if encoding.image_shape is None and not isinstance(encoding, Categories):
+        if encoding.pixel_shape is None:
             raise InputError(
                 f"PixelCounts needs images or names, but observations enter as {type(encoding).__name__}: leave "
                 "evidence out, or use --env.features one_hot if numbers are names."
             )
         weights_key, chosen_key = jax.random.split(key)
-        count = len(encoding.vector.low) if isinstance(encoding, Categories) else encoding.num_features
-        seen = jax.ShapeDtypeStruct((count,), jnp.float32)
-        shape = self.subsets, jax.eval_shape(functools.partial(blocks, encoding), seen).shape[0]
+        shape = self.subsets, num_shades(encoding)
         weights = jax.random.bits(weights_key, shape, jnp.uint32) | 1  # odd: no value of a pixel is lost
         weights = jnp.where(jax.random.bernoulli(chosen_key, self.chance, shape), weights, 0)
         visits: Any = jnp.zeros((self.subsets, CELLS, num_actions))

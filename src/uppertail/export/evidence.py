@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.encodings import Categories, Encoding
+from uppertail.encodings import Encoding
 from uppertail.errors import InputError
 from uppertail.evidence.counts import CountedEvidence
 from uppertail.evidence.kernel_counts import KernelEvidence
 from uppertail.evidence.pixel_counts import CELLS, SHADE, PixelEvidence, side, split
-from uppertail.export.features import features_of
+from uppertail.export.features import pixels_of
 from uppertail.export.observations import NEEDED
 from uppertail.export.operations import Program
 from uppertail.export.tables import place_of
@@ -60,12 +60,10 @@ def _(unknown: PixelEvidence, program: Program) -> Any:
 
 def blocks_of(encoding: Encoding, program: Program) -> Any:
     """What is counted [n, shades]: of an image, the darkest and brightest shade of each block; of names, numbers."""
-    if isinstance(encoding, Categories):
-        return program.add("columns", program.seen, encoding.vector.kept)
-    pixels = features_of(encoding, (), program)
+    pixels = pixels_of(encoding, program)
     if (size := side(encoding)) == 1:
         return pixels
-    places = split(np, np.arange(encoding.num_features).reshape(encoding.image_shape or ()), size)
+    places = split(np, np.arange(encoding.num_features).reshape(encoding.pixel_shape or ()), size)
     shades = program.add("columns", pixels, np.moveaxis(places, (1, 3), (3, 4)).reshape(-1, size * size))
     return program.add("beside", (shades * -1.0).highest() @ -np.ones(1), shades.highest() @ np.ones(1))
 

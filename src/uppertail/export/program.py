@@ -27,7 +27,6 @@ from uppertail.export.units import units_of
 from uppertail.networks import PerActionNetwork, TwinNetwork, mean_of_parts
 from uppertail.networks.ensemble import EnsembleNetwork
 from uppertail.networks.perceptrons import PerceptronNetwork
-from uppertail.networks.twin import UNITS
 from uppertail.training.player import Player
 
 
@@ -155,7 +154,7 @@ def critics_of(network: TwinNetwork, program: Program) -> Iterator[Any]:
         value = features
         for layer, (weights, biases) in enumerate(zip(network.weights, network.biases, strict=True)):
             factor = 1.0 if layer else network.encoding.gain
-            value = units_of(UNITS, value @ (weights[critic] * factor) + biases[critic], weights.shape[-1])
+            value = units_of(network.units, value @ (weights[critic] * factor) + biases[critic], weights.shape[-1])
         heads, offsets = np.moveaxis(np.asarray(network.heads[critic]), 1, 0), np.asarray(network.offsets[critic])
         if network.sizes:  # outputs of an action are means, which are linear in the heads
             parts = mean_of_parts(network.sizes)

@@ -17,8 +17,6 @@ from uppertail.networks.base import EncodedNetwork, NetworkBuilder, mean_of_part
 from uppertail.schema import settle
 from uppertail.types import PyTree, Rescaling
 
-UNITS = layers.Units("relu", "layer")
-
 
 @dataclasses.dataclass(frozen=True)
 class Twin(NetworkBuilder):
@@ -27,13 +25,14 @@ class Twin(NetworkBuilder):
     Errors of one network that are too high are chosen by its own policy, and spread; two networks seldom have the same
     ones (clipped double Q-learning, Fujimoto et al. 2018). Where there is chance, the lower one is too low, so beside
     evidence the mean of both counts the more, the more often an action was tried (`GradientDescent.stochastic`). All
-    actions share the hidden layers, whose units are normalized, and outputs start at 0. Of images, both see the same
-    convolutions, those of `PerAction`.
+    actions share the hidden layers, and outputs start at 0. Of images, both see the same convolutions, those of
+    `PerAction`.
 
     Args:
         width: units in each hidden layer.
         hidden_layers: number of hidden layers.
         critics: how many there are; 1: a single network.
+        normalization: normalization of the hidden units: none, layer or rms.
 
     Examples:
         >>> from uppertail.encodings import OneHot
@@ -46,6 +45,7 @@ class Twin(NetworkBuilder):
     width: int = 128
     hidden_layers: int = 2
     critics: int = 2
+    normalization: layers.Normalization = "layer"
 
     def __post_init__(self) -> None:
         settle(self)
@@ -67,14 +67,15 @@ class Twin(NetworkBuilder):
             weights.append(jax.vmap(lambda each, shape=shape: orthogonal(each, shape))(after))
         biases = tuple(jnp.zeros((self.critics, self.width)) for _ in weights)
         heads = jnp.zeros((self.critics, self.width, num_actions, num_outputs))
-        encoder = encoding.init(jax.random.fold_in(key, num_actions))
-        return TwinNetwork(encoding, tuple(weights), biases, heads, heads[:, 0], encoder)
+        encoder, units = encoding.init(jax.random.fold_in(key, num_actions)), layers.Units("relu", self.normalization)
+        return TwinNetwork(encoding, units, tuple(weights), biases, heads, heads[:, 0], encoder)
 
 
 class TwinNetwork(EncodedNetwork):
     """The critics, whose arrays have a leading axis."""
 
     encoding: Encoding = eqx.field(static=True)
+    units: layers.Units = eqx.field(static=True)
     weights: tuple[Float[Array, "critics _inputs _outputs"], ...]
     biases: tuple[Float[Array, "critics width"], ...]
     heads: Float[Array, "critics width actions outputs"]
@@ -84,9 +85,9 @@ class TwinNetwork(EncodedNetwork):
 
     def outputs(self, observation: Array) -> Float[Array, "critics actions outputs"]:
         def of_critic(weights: tuple[Array, ...], biases: tuple[Array, ...], heads: Array, offsets: Array) -> Array:
-            values = UNITS(self.encoding.project(self.encoder, weights[0], observation) + biases[0])
+            values = self.units(self.encoding.project(self.encoder, weights[0], observation) + biases[0])
             for weight, bias in zip(weights[1:], biases[1:], strict=True):
-                values = UNITS(values @ weight + bias)
+                values = self.units(values @ weight + bias)
             outputs = jnp.tensordot(values, heads, 1) + offsets
             return outputs if self.sizes is None else jnp.asarray(mean_of_parts(self.sizes)) @ outputs
 
