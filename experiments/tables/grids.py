@@ -82,7 +82,7 @@ def whole_views() -> list[list[str]]:
     """The same with each view as a state, by two policies: the last tenth."""
     rows = [["environment", "steps", "policy", "each seed", "steps/s"]]
     return rows + [
-        [run["env"], f"{run['steps_each']:,}", f"`{'Episodic' * (run['power'] > 0)}UCB`", _each(run["last_tenth"]),
+        [run["env"], f"{run['steps_each']:,}", f"`UCB`{', power 1' * (run['power'] > 0)}", _each(run["last_tenth"]),
          _rate(run)]
         for run in _runs("minigrid_layouts/*-whole-*-seeds-*.json")
     ]  # fmt: skip

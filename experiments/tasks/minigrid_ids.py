@@ -45,7 +45,7 @@ def trained(name: str, preset: str, settings: ut.Settings) -> ut.TrainingResult:
         return ut.train(env, ut.PointMass(), ut.Softmax(), settings, learner=ut.Imitation())
     env = ut.Gym(name, wrappers=[PAID_ALIKE], encoding="hashed", returns=(0.0, PRIZE), **VIEWS["objects"])
     settings = dataclasses.replace(settings, rollout_steps=16, **SETTINGS)
-    return ut.train(env, ut.Gaussian(), ut.EpisodicUCB(C), settings, learner=ut.LeastSquares(sweeps=2))
+    return ut.train(env, ut.Gaussian(), ut.UCB(C, C, power=1.0), settings, learner=ut.LeastSquares(sweeps=2))
 
 
 def random_return(name: str) -> float:

@@ -73,7 +73,7 @@ PARTS = {
         "UCB",
         _in(
             "uppertail.policies",
-            "UCB PosteriorSampling Thompson MemberThompson DoubleUCB EpisodicUCB EpsilonGreedy Softmax",
+            "UCB PosteriorSampling Thompson MemberThompson DoubleUCB EpsilonGreedy Softmax",
         ),
     ),
     "learner": Part(
@@ -170,7 +170,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "minigrid_layouts": {
         "env": "Gym",
         "learner": "LeastSquares",
-        "policy": "EpisodicUCB",
         "discount": 0.95,
         "steps": 120_000,
         "rollout_steps": 16,
@@ -179,7 +178,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "Gym.background": [[0, 0, 0], [1, 0, 0], [2, 5, 0]],
         "Gym.returns": [0, 0.1],
         "Gym.success": 0.1,
-        "EpisodicUCB.c": 0.45,
+        "UCB.low": 0.45,
+        "UCB.high": 0.45,
+        "UCB.power": 1,
         "LeastSquares.sweeps": 2,
     },
     "minigrid_imitation": {

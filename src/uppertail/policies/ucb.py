@@ -22,11 +22,15 @@ class UCB(CountsVisits):
     The paper draws c from [1.7, 2.3] for each decision. A constant c, the default, commits to one plan: where many
     steps have to go right, as on DeepSea, a drawn one changes its plan on the way (docs/decisions/0012).
 
+    n is the number of visits to (s, a) within the episode, where a power is given. The spread is what is not known over
+    the whole run; where layouts change, a state that the run knows still has to be left for another one in each episode
+    (Henaff et al. 2023, arXiv 2306.03236, with power 1/2). A backup belongs to no episode, so n is 0 there.
+
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
-        power: how fast the spread counts less with n, the visits to this observation and action within the episode, at
-            least 0, as `EpisodicUCB` says; null: 1 where a network learns from names, such as kinds of tiles, else 0.
+        power: how fast the spread counts less with the visits, at least 0; above 0, observations have to repeat
+            exactly. null: 1 where a network learns from names, such as kinds of tiles, else 0.
 
     Examples:
         >>> from uppertail.distributions.gaussian import GaussianReturn
