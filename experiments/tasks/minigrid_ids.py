@@ -3,7 +3,8 @@
 Usage: python -m experiments.tasks.minigrid_ids [--out results/minigrid_ids] [--seeds 5] [--seed 0] [--only LavaGapS5]
 
 Needs `uppertail[minigrid]`. The settings are those of the presets minigrid_imitation and minigrid_layouts; by default
-an environment has its id alone. Files that are there already are kept.
+an environment has its id alone, and on some the same is learned without a part of it. Files that are there already are
+kept.
 """
 
 import dataclasses
@@ -14,6 +15,8 @@ import numpy as np
 
 import uppertail as ut
 from experiments.common import options, write
+from experiments.tasks.bonus import Bonus, PixelsAlone
+from experiments.tasks.distillation import DistilledPixels
 from experiments.tasks.minigrid_layouts import VIEWS, reached
 from experiments.tasks.minigrid_marks import own_returns
 from experiments.tasks.minigrid_runs import PAID_ALIKE, PRIZE, SETTINGS, C
@@ -33,13 +36,32 @@ RUNS = {
 }
 """Steps of each seed, by environment and preset; default: none."""
 
+COMPARED = ("LavaGapS5", "Dynamic-Obstacles-Random-6x6")
+
+_BY_CHANCE = {"policy": ut.EpsilonGreedy(), "distribution": ut.PointMass()}
+OTHERS: dict[str, dict[str, Any]] = {
+    "categorical": {"distribution": ut.Categorical(), "learner": ut.GradientDescent()},
+    "quantile": {"distribution": ut.Quantile(), "learner": ut.GradientDescent()},
+    "no_visits": {"policy": ut.UCB(power=0.0)},
+    "optimistic_value": {"distribution": ut.PointMass(start=1.08), "learner": ut.GradientDescent()},
+    "no_evidence": {**_BY_CHANCE, "learner": ut.GradientDescent(), "evidence": PixelsAlone()},
+    "count_bonus": {**_BY_CHANCE, "learner": Bonus(), "evidence": PixelsAlone()},
+    "distillation": {**_BY_CHANCE, "learner": Bonus(), "evidence": DistilledPixels()},
+}
+"""What is compared with the defaults: other families; a spread that does not fall with the visits of an episode; one
+optimistic value that starts where the Gaussian's bound does, on the same network and evidence; the same network by
+epsilon-greedy, without the start; and the same again with a bonus as reward, by the counts or by distillation."""
+
+for _name in COMPARED:
+    RUNS[_name] |= dict.fromkeys(OTHERS, RUNS[_name]["default"])
+
 RANDOM_EPISODES = 200
 
 
 def trained(name: str, preset: str, settings: ut.Settings) -> ut.TrainingResult:
-    """A run by a preset, or by defaults."""
-    if preset == "default":
-        return ut.train(ut.Gym(name), settings=settings)
+    """A run by a preset, or by defaults, or by them with a part changed."""
+    if preset == "default" or preset in OTHERS:
+        return ut.train(ut.Gym(name), settings=settings, **OTHERS.get(preset, {}))
     if preset == "imitation":
         env = ut.Gym(name, features="one_hot", values=11, returns=(0.0, 1.0))
         return ut.train(env, ut.PointMass(), ut.Softmax(), settings, learner=ut.Imitation())
