@@ -1,6 +1,7 @@
 """MiniGrid's smaller environments, a new layout in each episode: what two presets and the defaults learn.
 
 Usage: python -m experiments.tasks.minigrid_ids [--out results/minigrid_ids] [--seeds 5] [--seed 0] [--only LavaGapS5]
+       python -m experiments.tasks.minigrid_ids --only Unlock --preset default --seed 3 --seeds 1 --steps 60000
 
 Needs `uppertail[minigrid]`. The settings are those of the presets minigrid_imitation and minigrid_layouts; by default
 an environment has its id alone, and on some the same is learned without a part of it. Files that are there already are
@@ -83,9 +84,9 @@ def random_return(name: str) -> float:
     return total / RANDOM_EPISODES
 
 
-def learn(name: str, preset: str, seed: int, seeds: int) -> dict[str, Any]:
+def learn(name: str, preset: str, steps: int, seed: int, seeds: int) -> dict[str, Any]:
     """Trains all seeds; returns what each earned, by MiniGrid's own returns."""
-    full_name, steps = f"{PREFIX}{name}-v0", RUNS[name][preset]
+    full_name = f"{PREFIX}{name}-v0"
     result = trained(full_name, preset, ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps))
     summary, episodes = result.record.summary(), result.record.episodes
     limit = gymnasium.make(full_name).unwrapped.max_steps  # pyright: ignore[reportAttributeAccessIssue]
@@ -110,15 +111,16 @@ def learn(name: str, preset: str, seed: int, seeds: int) -> dict[str, Any]:
 
 def again(stem: str, stored: dict[str, Any]) -> dict[str, Any]:
     """The first seed of a stored result, made again."""
-    found = learn(stored["env"], stored["preset"], stored["seeds"][0], 1)
+    found = learn(stored["env"], stored["preset"], stored["steps_each"], stored["seeds"][0], 1)
     return {each: found[each] for each in ("reached_step", "last_tenth", "greedy")}
 
 
 if __name__ == "__main__":
-    given = options(__doc__, "results/minigrid_ids", seeds=5, seed=0, only=[*RUNS])
-    for name, preset in ((each, preset) for each in given.only for preset in RUNS[each]):
+    every = [*dict.fromkeys(preset for runs in RUNS.values() for preset in runs)]
+    given = options(__doc__, "results/minigrid_ids", seeds=5, seed=0, steps=0, only=[*RUNS], preset=every)
+    for name, preset in ((each, preset) for each in given.only for preset in RUNS[each] if preset in given.preset):
         path = given.out / f"{name}-{preset}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
         if not path.exists():
-            cell = learn(name, preset, given.seed, given.seeds)
+            cell = learn(name, preset, given.steps or RUNS[name][preset], given.seed, given.seeds)
             write(path, cell, indent=None)
             print(path.stem, cell["random"], cell["last_tenth"], cell["greedy"], cell["wall_seconds"], flush=True)
