@@ -160,6 +160,35 @@ def test_a_grid_of_few_whole_numbers_shows_names(space: Any, shown: str, named: 
         assert count == (expected and bool(shown))
 
 
+class Shifted(Tiles):
+    """The same and `more`, so that some are outside of what the space says."""
+
+    def __init__(self, more: int) -> None:
+        super().__init__(spaces.Box(0, 10, (3, 3, 2), np.int8))
+        self.more = more
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        seen, told = super().reset(seed=seed)
+        return seen + self.more, told
+
+    def step(self, action: Any) -> Any:
+        seen, *told = super().step(action)
+        return seen + self.more, *told
+
+
+@pytest.mark.parametrize(("more", "features"), [(0, "one_hot"), (2, "one_hot"), (-1, "auto")])
+def test_a_number_below_0_is_no_name(more: int, features: str) -> None:
+    """It would have the input of 0."""
+    assert chosen(ut.FromGymnasium(lambda: Shifted(more), left_out=())).builder.features == features
+
+
+def test_a_name_outside_of_its_space_is_said() -> None:
+    run = Run(ut.FromGymnasium(lambda: Shifted(2), left_out=()), Method(), ut.Settings(seeds=1))
+    run.close()
+    said = [note for note in run.notes if "outside of observation_space" in note]
+    assert len(said) == 1 and said[0].endswith("what has no input counts as the nearest that has.")
+
+
 def test_names_are_sought_beside_counts_and_what_is_given_stays() -> None:
     names = ut.FromGymnasium(Asked)
     found = chosen(names)

@@ -4,7 +4,7 @@ import numpy as np
 
 from uppertail.defaults import Facts
 from uppertail.defaults.left_out import USUAL, tail_of
-from uppertail.encodings import Encoding, Numbers, ObservationSpace, States
+from uppertail.encodings import Categories, Encoding, Numbers, ObservationSpace, States
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
 from uppertail.training.programs import on_accelerator
@@ -72,7 +72,7 @@ def much_in_common(facts: Facts, by_gradients: bool) -> str | None:
     )
 
 
-def outside_of_space(facts: Facts, seen: ObservationSpace) -> str | None:
+def outside_of_space(facts: Facts, seen: ObservationSpace, encoding: Encoding) -> str | None:
     """A sentence if numbers lie outside of the bounds that the environment declares, by more than 32 bits round."""
     steps = facts.steps_so_far
     if steps is None or not facts.observed or not isinstance(seen, Numbers):
@@ -85,10 +85,12 @@ def outside_of_space(facts: Facts, seen: ObservationSpace) -> str | None:
     if not outside.any():
         return None
     step, place = np.argwhere(outside)[0].tolist()
+    is_name = isinstance(encoding, Categories)
+    learned = "what has no input counts as the nearest that has" if is_name else "numbers are learned as they are"
     return (
-        f"Number {place} of observations, counted from 0, was {numbers[step, place]:.7g}, but its space goes from "
+        f"{_number(facts, place)} was {numbers[step, place]:.7g}, but its space goes from "
         f"{low[place]:.7g} to {high[place]:.7g}: {outside.any(axis=1).sum():,} of {len(numbers):,} observations of a "
-        "random policy are outside of observation_space. Let it say what is shown; numbers are learned as they are."
+        f"random policy are outside of observation_space. Let it say what is shown; {learned}."
     )
 
 
@@ -104,8 +106,13 @@ def heavy_tails(facts: Facts, encoding: Encoding) -> str | None:
         return None
     worst, tail = max(heavy.items(), key=lambda item: item[1].scale / item[1].usual)
     return (
-        f"Number {worst} of observations, counted from 0, is within {tail.usual:.3g} of its median in {USUAL:.0%} of "
+        f"{_number(facts, worst)} is within {tail.usual:.3g} of its median in {USUAL:.0%} of "
         f"the steps of a random policy, but up to {tail.most:.3g} away from it in others, which set its scale, so that "
         "the network hardly sees what differs in most steps: shrink what is large (--env.wrappers, "
         "gymnasium.wrappers.TransformObservation, with np.arcsinh or np.clip)."
     )
+
+
+def _number(facts: Facts, place: int) -> str:
+    name = f" ({facts.names[place]})" if facts.names and facts.names[place] else ""
+    return f"Number {place}{name} of observations, counted from 0,"
