@@ -436,7 +436,6 @@ def test_integers_of_another_shape_are_named(space: spaces.Space[Any]) -> None:
         ({"at": (0,)}, "['at'][1]['key']"),
         ({"at": (0, {})}, "['at'][1]['key']"),
         ({"at": (0, 3)}, "['at'][1]['key']"),
-        (3, "['at'][0]"),
     ],
 )
 def test_a_part_that_an_observation_lacks_is_named(observation: Any, where: str) -> None:
@@ -445,6 +444,18 @@ def test_a_part_that_an_observation_lacks_is_named(observation: Any, where: str)
     assert read.array({"at": (1, {"key": 1})}) == 3
     with pytest.raises(ValueError, match=rf"^the observation has no {re.escape(where)}, which its space has$"):
         read.array(observation)
+    with pytest.raises(ValueError, match=r"^the observation is of type ndarray and has no \['at'\]\[0\]"):
+        read.array(np.zeros(2))
+
+
+def test_a_part_that_is_not_in_its_space_is_named() -> None:
+    space = spaces.Dict(grid=spaces.Box(0, 3, (2, 2), np.uint8), turn=spaces.Discrete(4))
+    for states in (False, True):
+        read = read_space(np, spaces.Dict(turn=spaces.Discrete(4)) if states else space, states=states)
+        with pytest.raises(ValueError, match=r"^the observation 4 is not in Discrete\(4\), at \['turn'\]$"):
+            read.array({"grid": np.zeros((2, 2), np.uint8), "turn": 4})
+    with pytest.raises(ValueError, match=r"^the observation has the shape \(3, 2\), but .* \(2, 2\), at \['grid'\]$"):
+        read_space(np, space).array({"grid": np.zeros((3, 2), np.uint8), "turn": 3})
 
 
 def test_the_first_action_is_the_spaces_own() -> None:

@@ -263,6 +263,7 @@ _KINDS = {
     "Prioritized": "PER",
     "EpsilonGreedy": "Epsilon eps_greedy",
     "Softmax": "Boltzmann",
+    "UCB": "UCB1 EpisodicUCB",
 }
 KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 """The built-in kind for each name that other libraries give it."""
