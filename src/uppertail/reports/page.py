@@ -5,12 +5,14 @@ import gzip
 import html
 import importlib.resources
 import json
+import shlex
 import string
 
 import yaml
 
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder
+from uppertail.records.folder import CONFIG
 from uppertail.reports.groups import NOTHING, Group
 
 COLUMNS = {
@@ -70,14 +72,19 @@ def _provenance(label: str, run: RunFolder) -> str:
     settings = yaml.safe_dump(
         run.config or {name: summary[name] for name in (*PARTS, "settings")}, sort_keys=False, allow_unicode=True
     )
-    again = f"uppertail train --config {run.path.name}/config.yaml --out NEW"
+    plan = summary.get("plan", {})
+    chosen = "\n".join(f"{name}: {each['value']} ({each['reason']})" for name, each in plan.items() if "reason" in each)
+    left_open = f"<p>What was left open was chosen:</p><pre>{html.escape(chosen)}</pre>" if chosen else ""
+    first, last = run.seeds[0], run.seeds[-1]
+    seeds = f"seed {first}" if first == last else f"{len(run.seeds)} seeds, from {first} to {last}"
+    again = f"uppertail train --config {shlex.quote(str(run.path / CONFIG))} --out NEW"
     times = f"{summary['wall_seconds']:,.0f} s, {summary['compile_seconds']:,.0f} s of it compiling"
     name = label if label == run.title else f"{label} ({run.title})"
     return (
         f"<details><summary>{html.escape(name)}: {times}</summary>"
-        f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {len(run.episodes)} seeds, "
-        f"from {run.seeds[0]} to {run.seeds[-1]}. The command that makes it again:</p>"
-        f"<pre>{html.escape(again)}</pre><pre>{html.escape(settings)}</pre></details>"
+        f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {seeds}. "
+        f"The command that makes it again:</p><pre>{html.escape(again)}</pre>"
+        f"<p>What was given:</p><pre>{html.escape(settings)}</pre>{left_open}</details>"
     )
 
 
