@@ -364,5 +364,7 @@ def test_evaluations_whose_names_are_long_have_files_of_their_own() -> None:
 
 def test_a_slow_environment_is_not_silent(cart, monkeypatch, capsys):
     monkeypatch.setattr("uppertail.environments.random_policy.SILENT", -1.0)
-    assert main(["evaluate", str(cart), "--episodes", "6"]) == 0
-    assert "\nuppertail: 6 of 12 episodes were played in " in capsys.readouterr().err
+    assert main(["evaluate", str(cart), "--episodes", "21"]) == 0
+    said = capsys.readouterr().err
+    assert "\nuppertail: 0 of 42 episodes were played in " in said
+    assert "\nuppertail: 42 of 42 episodes were played in " in said, "more are begun than are asked for"

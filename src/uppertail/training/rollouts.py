@@ -279,13 +279,13 @@ def play_episodes(
     act: Callable[..., Any],
     memory_of: Callable[[np.ndarray], PyTree],
     episodes: int,
-    after_step: Callable[[int, int], object],
+    after_step: Callable[[int], object],
 ) -> Played:
     """Plays episodes of each seed, equally many in each of its environments: short episodes are not preferred.
 
     `in_training` is the number of environments of each seed while it trained. `act` gives actions [seeds, envs] and
     memory, from steps, observations, memory, where an episode begins, and masks; `memory_of` the memory at first.
-    `after_step` is called with how many of how many episodes are over.
+    `after_step` is called with how many episodes are over.
     """
     count, asked = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     with contextlib.ExitStack() as opened:
@@ -316,7 +316,7 @@ def play_episodes(
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real
                 observations[row] = now.observation
-            after_step(int(played.sum()), quota * envs * count)
+            after_step(int(played.sum()))
     return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths, idle / taken)))
 
 
