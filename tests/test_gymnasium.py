@@ -1096,7 +1096,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "other letters": (lambda: Gym("cartpole-v1").compiles, [NOT_THERE.format("cartpole-v1"), "mean CartPole-v1?"]),
     "nothing to see": (
         lambda: Gym("Testing/Counting-v0").watched(pictures=False).close(),
-        ["Testing/Counting-v0 has no render mode that could be watched: it has no render mode."],
+        ["Testing/Counting-v0 has no render mode, but to be watched it needs human, rgb_array or ansi."],
     ),
     "another version": (lambda: Gym("CartPole-v9").compiles, [NOT_THERE.format("CartPole-v9"), "mean CartPole-v1"]),
     "another namespace": (
