@@ -44,6 +44,13 @@ class Tiles(gymnasium.Env[Any, Any]):
         return self.observation_space.sample(), 0.0, self.np_random.random() < 0.1, False, {}
 
 
+class Rare(spaces.Box):
+    """Large numbers, of which none is drawn."""
+
+    def sample(self, *_: Any, **__: Any) -> Any:
+        return np.zeros(self.shape, self.dtype)
+
+
 class Asked(gymnasium.Env[Any, Any]):
     """Each action is paid for the tiles of one of five kinds; ten steps, a new grid after each."""
 
@@ -134,7 +141,7 @@ COMPASS = spaces.Discrete(4)
     [
         (VIEW, "observation", True),
         (spaces.Dict(view=VIEW, compass=COMPASS, level=spaces.Box(0, 15, (1,), np.int64)), "view", True),
-        (spaces.Dict(view=VIEW, money=spaces.Box(0, 16, (1,), np.int64)), "view", False),
+        (spaces.Dict(view=VIEW, money=Rare(0, 16, (1,), np.int64)), "view", False),
         (spaces.Dict(view=VIEW, speed=spaces.Box(0.0, 1.0, (1,))), "view", False),
         (spaces.Dict(view=VIEW, speed=spaces.Box(0.0, 9.0, (1,))), "view", False),
         (spaces.Box(0, 1, (3, 6), np.uint8), "observation", False),
@@ -200,7 +207,9 @@ def test_names_are_sought_beside_counts_and_what_is_given_stays() -> None:
     assert "policy.power" not in chosen(names, policy=Own()).entries, "a policy of the user's has a memory of its own"
     assert chosen(names.with_settings(features="scaled")).builder.features == "scaled"
     numbers = names.with_settings(left_out=())
-    assert chosen(numbers.with_settings(values=3)).builder.features == "auto"
+    changes: list[dict[str, Any]] = [{"values": 3}, {"left_out": (0,)}, {"stack": 2}]
+    for settings in changes:
+        assert chosen(numbers.with_settings(**settings)).builder.features == "auto"
     others: list[dict[str, Any]] = [{"evidence": ut.KernelCounts()}, {"learner": ut.LeastSquares()}]
     for parts in others:
         assert chosen(numbers, **parts).builder.features == "auto"
