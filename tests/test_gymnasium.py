@@ -436,6 +436,7 @@ def test_integers_of_another_shape_are_named(space: spaces.Space[Any]) -> None:
         ({"at": (0,)}, "['at'][1]['key']"),
         ({"at": (0, {})}, "['at'][1]['key']"),
         ({"at": (0, 3)}, "['at'][1]['key']"),
+        (3, "['at'][0]"),
     ],
 )
 def test_a_part_that_an_observation_lacks_is_named(observation: Any, where: str) -> None:
@@ -444,7 +445,9 @@ def test_a_part_that_an_observation_lacks_is_named(observation: Any, where: str)
     assert read.array({"at": (1, {"key": 1})}) == 3
     with pytest.raises(ValueError, match=rf"^the observation has no {re.escape(where)}, which its space has$"):
         read.array(observation)
-    with pytest.raises(ValueError, match=r"^the observation is of type ndarray and has no \['at'\]\[0\]"):
+    with pytest.raises(
+        ValueError, match=r"^the observation is an array and has no \['at'\]\[0\], which its space has$"
+    ):
         read.array(np.zeros(2))
 
 

@@ -14,11 +14,9 @@ import uppertail as ut
 from choosing import chosen
 from exported import policies_of
 from uppertail.agent import Agent
-from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.encodings import Preferences, VectorSettings
 from uppertail.environments import Actions, Interface
 from uppertail.environments.spaces import read_space
-from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.export.program import program_of
 from uppertail.training.method import Method
@@ -189,13 +187,6 @@ def test_a_number_below_0_is_no_name(more: int, features: str) -> None:
     assert chosen(ut.FromGymnasium(lambda: Shifted(more), left_out=())).builder.features == features
 
 
-def test_a_name_outside_of_its_space_is_said() -> None:
-    run = Run(ut.FromGymnasium(lambda: Shifted(2), left_out=()), Method(), ut.Settings(seeds=1))
-    run.close()
-    said = [note for note in run.notes if "outside of observation_space" in note]
-    assert len(said) == 1 and said[0].endswith("what has no input counts as the nearest that has.")
-
-
 def test_names_are_sought_beside_counts_and_what_is_given_stays() -> None:
     names = ut.FromGymnasium(Asked)
     found = chosen(names)
@@ -319,21 +310,6 @@ def test_critics_of_names_beside_counts_leave_with_what_was_seen(values: int) ->
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-5)
         best = np.take_along_axis(expected, np.asarray(actions)[:, None], axis=1)[:, 0]  # of equal ones, any
         np.testing.assert_allclose(best, expected.max(axis=1), atol=1e-5)
-
-
-def test_the_power_of_an_upper_bound_is_that_of_visits_in_an_episode() -> None:
-    """1 + 2 * 3 / (1 + n)^power by hand, and with no power no memory is kept."""
-    z = GaussianReturn(mean=jnp.array([[1.0, 1.0]]), std=jnp.array([[3.0, 3.0]]))
-    key, decision = jax.random.key(0), ut.Decision(ut.Gaussian(), z, observation=jnp.array(7))
-    for power, expected in ((1.0, [7.0, 4.0, 3.0]), (0.0, [7.0, 7.0, 7.0]), (None, [7.0, 7.0, 7.0])):
-        policy = ut.UCB(power=power)
-        here = policy.begun(key, decision)
-        assert isinstance(here.memory, tuple) == (not power)
-        for score in expected:
-            np.testing.assert_allclose(policy.scores(key, here), [7.0, score], rtol=1e-6)
-            here = here.with_memory(policy.advance(key, here, jnp.array(1)))
-    with pytest.raises(InputError, match=r"^power is -1\.0: use 0 or more"):
-        ut.UCB(power=-1.0)
 
 
 @pytest.mark.slow

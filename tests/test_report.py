@@ -79,8 +79,8 @@ def test_a_report_says_how_a_run_is_made_again_and_what_was_chosen(tmp_path):
     said = page._provenance("it", RunFolder(copied))
     assert f"train --config &#x27;{copied}/config.yaml&#x27; --out NEW" in said
     chosen = RunFolder(copied).summary["plan"]["learner"]
-    assert f"learner: {chosen['value']} ({chosen['reason']})" in said
-    assert " environment steps of 2 seeds, from " in said
+    assert f"learner: &quot;{chosen['value']}&quot; ({chosen['reason']})" in said
+    assert " environment steps of 2 seeds, from 0 to 1. " in said and "discount: 0.995" in said
 
 
 @pytest.mark.slow

@@ -117,7 +117,10 @@ PARTS = {
 PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
 """The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
 
-REMOVED = {"NearestNeighbors": "leave --learner out (a network learns from numbers)"}
+REMOVED = {
+    "NearestNeighbors": "leave --learner out (a network learns from numbers)",
+    "EpisodicUCB": "use UCB with --policy.low C --policy.high C --policy.power 1",
+}
 """What to do in place of kinds that earlier versions had."""
 
 SETTLED: dict[str, dict[str, Any]] = {
@@ -263,7 +266,6 @@ _KINDS = {
     "Prioritized": "PER",
     "EpsilonGreedy": "Epsilon eps_greedy",
     "Softmax": "Boltzmann",
-    "UCB": "UCB1 EpisodicUCB",
 }
 KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 """The built-in kind for each name that other libraries give it."""

@@ -141,8 +141,9 @@ def parse(
     if "env" in parts and isinstance(path := given.get("env"), str) and PROGRAM.match(path):
         file, _, name = path.partition(":")
         module = ".".join(each for each in Path(file).with_suffix("").parts if each not in ("..", "/"))
-        registered = name if is_id(name) else f"{name or 'Mine'}-v0"
-        example = f"gymnasium.register({registered!r}, entry_point='{module}:{name or 'Mine'}')"
+        kind = name if name.isidentifier() else "Mine"
+        registered = name if is_id(name) else f"{kind}-v0"
+        example = f"gymnasium.register({registered!r}, entry_point={f'{module}:{kind}'!r})"
         added = "" if is_id(name) else f", with {printable(example)} in it if it registers none"
         raise InputError(
             f"--env {printable(path)} names a file: name its module, as seen from the current folder, and the "

@@ -76,10 +76,10 @@ class Facts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each number of the observations is called by the keys of a Dict; none: they are not."""
+        """The name of each number of the observations, from the keys of a Dict; empty: they have none."""
         builder = self.builder
         names = builder.interface.reading.names if isinstance(builder, GymnasiumBuilder) else ()
-        return names if len(names) == np.shape(self.steps.observation)[1] else ()  # those of a stack are more
+        return names if np.shape(self.steps.observation)[1:] == (len(names),) else ()  # those of a stack are more
 
     @property
     def steps_so_far(self) -> Steps | None:

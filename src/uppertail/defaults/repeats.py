@@ -74,7 +74,7 @@ def names_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
 
 
 def _is_odd(steps: Steps) -> Bool[np.ndarray, " steps"]:
-    """Whether each step belongs to every second episode."""
+    """Whether each step belongs to the first, third, or another odd episode."""
     return np.searchsorted(steps.begins, np.arange(len(steps.reward)), side="right") % 2 == 1
 
 
@@ -84,10 +84,10 @@ def _left_of(
     inputs: Float[np.ndarray, "steps inputs"],
     odd: Bool[np.ndarray, " steps"],
 ) -> Float[np.ndarray, "3"]:
-    """The squares that are left of what is paid, where each half is predicted from the other one.
+    """Sums of squared errors in what is paid, where each half of the episodes predicts the other.
 
-    By the mean of all; by the mean of equal observations, with one step of the mean of all beside them; by regression
-    on the inputs.
+    The first is by the mean of all, the second by the mean of equal observations, with one step of the mean of all
+    beside them, and the third by regression on the inputs.
     """
     _, state = np.unique(seen, axis=0, return_inverse=True)
     left = np.zeros(3)

@@ -127,8 +127,8 @@ def at(observation: Any, path: Path) -> Any:
         try:
             part = part[name] if is_item else getattr(part, name)
         except (LookupError, AttributeError, TypeError) as error:
-            of_kind = "" if isinstance(observation, Mapping) else f" is of type {type(observation).__name__} and"
-            raise ContractError(f"the observation{of_kind} has no {_named(path)}, which its space has") from error
+            is_array = " is an array and" * hasattr(observation, "dtype")
+            raise ContractError(f"the observation{is_array} has no {_named(path)}, which its space has") from error
     return part
 
 

@@ -1,4 +1,4 @@
-"""Policies that count the visits of an episode, and a softmax among them."""
+"""The base of policies that count the visits of an episode, and a softmax."""
 
 import dataclasses
 from typing import Any

@@ -69,12 +69,14 @@ def _provenance(label: str, run: RunFolder) -> str:
     """Settings, versions, hardware and the command of a run, folded."""
     summary = run.summary
     hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
-    settings = yaml.safe_dump(
-        run.config or {name: summary[name] for name in (*PARTS, "settings")}, sort_keys=False, allow_unicode=True
+    given = run.config or {name: summary[name] for name in (*PARTS, "settings")}
+    settings = yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
+    chosen = "\n".join(
+        f"{name}: {json.dumps(each['value'])}{f' ({reason})' if (reason := each.get('reason')) else ''}"
+        for name, each in summary.get("plan", {}).items()
+        if given.get(name) != each["value"]
     )
-    plan = summary.get("plan", {})
-    chosen = "\n".join(f"{name}: {each['value']} ({each['reason']})" for name, each in plan.items() if "reason" in each)
-    left_open = f"<p>What was left open was chosen:</p><pre>{html.escape(chosen)}</pre>" if chosen else ""
+    left_open = f"<p>What was chosen where it was left open:</p><pre>{html.escape(chosen)}</pre>" if chosen else ""
     first, last = run.seeds[0], run.seeds[-1]
     seeds = f"seed {first}" if first == last else f"{len(run.seeds)} seeds, from {first} to {last}"
     again = f"uppertail train --config {shlex.quote(str(run.path / CONFIG))} --out NEW"
@@ -84,7 +86,7 @@ def _provenance(label: str, run: RunFolder) -> str:
         f"<details><summary>{html.escape(name)}: {times}</summary>"
         f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {seeds}. "
         f"The command that makes it again:</p><pre>{html.escape(again)}</pre>"
-        f"<p>What was given:</p><pre>{html.escape(settings)}</pre>{left_open}</details>"
+        f"<p>Its settings (null: left open):</p><pre>{html.escape(settings)}</pre>{left_open}</details>"
     )
 
 

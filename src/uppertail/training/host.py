@@ -158,7 +158,7 @@ class HostDriver(Driver):
         def after_step(over: int) -> None:
             self.stop.require_time()
             asked = episodes * len(self.seeds)
-            patience(lambda passed: f"{min(over, asked):,} of {asked:,} episodes were played in {passed:.0f} s.")
+            patience(lambda passed: f"{over:,} of {asked:,} episodes were played in {passed:.0f} s.")
 
         return play_episodes(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes, after_step)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from uppertail.defaults import Facts
 from uppertail.defaults.left_out import USUAL, tail_of
-from uppertail.encodings import Categories, Encoding, Numbers, ObservationSpace, States
+from uppertail.encodings import Encoding, Numbers, ObservationSpace, States
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
 from uppertail.training.programs import on_accelerator
@@ -72,7 +72,7 @@ def much_in_common(facts: Facts, by_gradients: bool) -> str | None:
     )
 
 
-def outside_of_space(facts: Facts, seen: ObservationSpace, encoding: Encoding) -> str | None:
+def outside_of_space(facts: Facts, seen: ObservationSpace) -> str | None:
     """A sentence if numbers lie outside of the bounds that the environment declares, by more than 32 bits round."""
     steps = facts.steps_so_far
     if steps is None or not facts.observed or not isinstance(seen, Numbers):
@@ -85,12 +85,10 @@ def outside_of_space(facts: Facts, seen: ObservationSpace, encoding: Encoding) -
     if not outside.any():
         return None
     step, place = np.argwhere(outside)[0].tolist()
-    is_name = isinstance(encoding, Categories)
-    learned = "what has no input counts as the nearest that has" if is_name else "numbers are learned as they are"
     return (
         f"{_number(facts, place)} was {numbers[step, place]:.7g}, but its space goes from "
         f"{low[place]:.7g} to {high[place]:.7g}: {outside.any(axis=1).sum():,} of {len(numbers):,} observations of a "
-        f"random policy are outside of observation_space. Let it say what is shown; {learned}."
+        "random policy are outside of observation_space. Let it say what is shown; numbers are learned as they are."
     )
 
 

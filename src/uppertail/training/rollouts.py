@@ -5,7 +5,6 @@ bytes each, in the thread that calls it; it hands parts of larger ones to other 
 """
 
 import contextlib
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -293,9 +292,9 @@ def play_episodes(
         for host in hosts:
             opened.callback(host.close)
         envs = hosts[0].num_envs  # a user's vector environment has its own number
-        quota = math.ceil(episodes / envs)
-        returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
-        taken, idle = np.zeros((count, quota, envs)), np.zeros((count, quota, envs))
+        quota = -(-np.maximum(episodes - np.arange(envs), 0) // envs)  # of each environment
+        shape = count, int(quota.max()), envs
+        returns, lengths, taken, idle = (np.zeros(shape, kind) for kind in (float, np.int64, float, float))
         played = np.zeros((count, envs), np.int64)
         step, begins = 0, np.ones((count, envs), bool)
         observations = begin_all([host.reset for host in hosts], seeds, AT_FIRST)
@@ -317,7 +316,8 @@ def play_episodes(
                 begins[row] = ended | ~now.real
                 observations[row] = now.observation
             after_step(int(played.sum()))
-    return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths, idle / taken)))
+    returns, lengths, idle, taken = (each.reshape(count, -1)[:, :episodes] for each in (returns, lengths, idle, taken))
+    return Played(returns, lengths, idle / taken)
 
 
 def _side_by_side(builder: GymnasiumBuilder, most: int, in_training: int) -> int:

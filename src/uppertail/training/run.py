@@ -182,7 +182,7 @@ class Run:
         found = (
             None if by_gradients else too_many_pairs(facts, seen, self._listed, self.settings.steps),
             much_in_common(facts, by_gradients),
-            outside_of_space(facts, seen, self._encoding),
+            outside_of_space(facts, seen),
             heavy_tails(facts, self._encoding),
             facts.builder.merged,
         )
