@@ -52,7 +52,7 @@ def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     soon = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
     first, second = np.triu_indices(numbers.shape[1])
     inputs = np.hstack([np.ones((len(soon), 1)), numbers, numbers[:, first] * numbers[:, second]])
-    left = _left_of(soon, seen, inputs, _is_odd(steps))
+    left = _squared_errors(soon, seen, inputs, _episode(steps) % 2 == 1)
     return bool(left[2] < min(left[1] - LEAST_MORE * left[0], (1.0 - LEAST_PAID) * left[0]))
 
 
@@ -68,23 +68,23 @@ def names_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     if not 0 < len(names) <= MOST_INPUTS or len(steps.begins) < 2:
         return False
     inputs = np.column_stack([np.ones(len(paid)), *(number == value for number, value in names)])
-    odd, by_action = _is_odd(steps), (action == each for each in np.unique(action))
-    left = np.sum([_left_of(paid[of], seen[of], inputs[of], odd[of]) for of in by_action], axis=0)
+    odd, by_action = _episode(steps) % 2 == 1, (action == each for each in np.unique(action))
+    left = np.sum([_squared_errors(paid[of], seen[of], inputs[of], odd[of]) for of in by_action], axis=0)
     return bool(left[2] < left[1] - LEAST_PAID * left[0])
 
 
-def _is_odd(steps: Steps) -> Bool[np.ndarray, " steps"]:
-    """Whether each step belongs to the first, third, or another odd episode."""
-    return np.searchsorted(steps.begins, np.arange(len(steps.reward)), side="right") % 2 == 1
+def _episode(steps: Steps) -> Int[np.ndarray, " steps"]:
+    """The number of the episode that each step belongs to, from 1 on."""
+    return np.searchsorted(steps.begins, np.arange(len(steps.reward)), side="right")
 
 
-def _left_of(
+def _squared_errors(
     paid: Float[np.ndarray, " steps"],
     seen: Shaped[np.ndarray, "steps numbers"],
     inputs: Float[np.ndarray, "steps inputs"],
     odd: Bool[np.ndarray, " steps"],
 ) -> Float[np.ndarray, "3"]:
-    """Sums of squared errors in what is paid, where each half of the episodes predicts the other.
+    """Sums of squared errors in what is paid, where odd episodes predict the others, and the others the odd ones.
 
     The first is by the mean of all, the second by the mean of equal observations, with one step of the mean of all
     beside them, and the third by regression on the inputs.
@@ -126,10 +126,9 @@ class Outcomes(NamedTuple):
 
 def outcomes(steps: Steps, left_out: tuple[int, ...] = ()) -> Outcomes:
     """What followed equal actions in equal observations."""
-    episode = np.searchsorted(steps.begins, np.arange(len(steps.reward)), side="right")
     last: dict[Pair, tuple[int, bytes]] = {}
     again, elsewhere = np.zeros(2, int), np.zeros(2, int)
-    for now, (pair, following) in zip(episode.tolist(), _followed(steps, left_out), strict=True):
+    for now, (pair, following) in zip(_episode(steps).tolist(), _followed(steps, left_out), strict=True):
         if pair in last:
             then, known = last[pair]
             again[int(then != now)] += 1

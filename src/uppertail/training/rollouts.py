@@ -280,7 +280,7 @@ def play_episodes(
     episodes: int,
     after_step: Callable[[int], object],
 ) -> Played:
-    """Plays episodes of each seed, equally many in each of its environments: short episodes are not preferred.
+    """Plays episodes of each seed, in each of its environments as many or one fewer: short ones are not preferred.
 
     `in_training` is the number of environments of each seed while it trained. `act` gives actions [seeds, envs] and
     memory, from steps, observations, memory, where an episode begins, and masks; `memory_of` the memory at first.
