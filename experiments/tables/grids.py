@@ -118,7 +118,7 @@ def by_parts() -> list[list[str]]:
         "no_evidence": "no evidence, epsilon-greedy", "count_bonus": "a count bonus", "distillation": "distillation",
     }  # fmt: skip
     runs = {(run["env"], run["preset"]): run for run in _runs("minigrid_ids/*-seeds-*.json")}
-    compared = sorted({env for env, preset in runs if preset == "optimistic_value"})
+    compared = sorted({env for env, preset in runs if preset == "categorical"})
     rows = [["environment", "what is changed", "reached, each seed", "last, each seed", "greedy, each seed"]]
     return rows + [
         [env, names[preset], _reached(run), _each(run["last_tenth"]), _each(run["greedy"])]
