@@ -200,8 +200,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         chosen_on="0 to 4", reported_on="10 to 14",
     ),
     "minigrid_ids": Experiment(
-        "MiniGrid's smaller environments by these two presets", "tasks.minigrid_ids --out results/minigrid_ids",
-        ("minigrid_ids/*",), ("minigrid",), 0.5, {"minigrid-ids": "grids:by_ids"}, again=True, needs=MINIGRID,
+        "MiniGrid's smaller environments by two presets, and by their ids",
+        "tasks.minigrid_ids --out results/minigrid_ids", ("minigrid_ids/*",), ("minigrid",), 3.5,
+        {"minigrid-ids": "grids:by_ids", "minigrid-parts": "grids:by_parts"}, again=True, needs=MINIGRID,
         chosen_on="100 (counts of steps)", reported_on="0 to 4",
     ),
     "bsuite": Experiment(

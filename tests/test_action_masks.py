@@ -154,7 +154,7 @@ POLICIES = [
     ut.EpsilonGreedy(1.0),
     ut.EpsilonGreedy(0.0),
     ut.Softmax(),
-    ut.EpisodicUCB(),
+    ut.UCB(power=1.0),
     ut.DoubleUCB(),
     ut.MemberThompson(),
     ut.MemberThompson(draws=2),

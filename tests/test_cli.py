@@ -177,6 +177,10 @@ BAD = {
         "names a file: name its module, as seen from the current folder, and the environment that it registers, such "
         "as folder.my-own:Mine-v0.",
     ),
+    "a class in a file": (
+        ["train", "--env", "mine.py:Mine"],
+        "such as mine:Mine-v0, with gymnasium.register('Mine-v0', entry_point='mine:Mine') in it if it registers none.",
+    ),
     "an argument of a constructor": (
         ["train", "--env", "FrozenLake-v1", "--env.is_slippery", "false"],
         "go into --env.kwargs '{is_slippery: VALUE}'.",

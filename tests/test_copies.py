@@ -63,7 +63,7 @@ def play(builder: ut.FromGymnasium, episodes: int) -> Played:
     def act(steps: Any, observations: np.ndarray, *_: Any) -> tuple[np.ndarray, Any]:
         return np.ones(observations.shape[:2], np.int32), ()
 
-    return play_episodes(builder, [3, 4], 1, act, lambda first: (), episodes, lambda over, asked: None)
+    return play_episodes(builder, [3, 4], 1, act, lambda first: (), episodes, lambda over: None)
 
 
 @pytest.mark.parametrize("most", [2, 3, 9, 40])

@@ -19,6 +19,9 @@ from uppertail.encodings import Preferences
 from uppertail.environments import Actions, Interface
 from uppertail.environments.spaces import read_space
 from uppertail.evidence import MixedNetwork
+from uppertail.evidence.pixel_counts import blocks, num_shades
+from uppertail.export.evidence import blocks_of
+from uppertail.export.observations import read
 from uppertail.export.program import program_of
 from uppertail.training.player import Player
 from worlds import Pictured, transitions
@@ -66,6 +69,18 @@ def test_critics_beside_counts_of_pixels_leave_with_what_was_seen(space: Box, si
     shares = np.array([network.evidence(jnp.asarray(reading.array(image))) for image in images])
     assert shares[:7].min() < 0.2 and shares[7:].max() > 0.8
     decides_as(player, images)
+
+
+@pytest.mark.parametrize("space", [BYTES, LARGE], ids=["pixels", "blocks"])
+def test_what_is_counted_of_an_image_leaves_as_it_is(space: Box) -> None:
+    reading, images = read_space(np, space), images_of(space, 5)
+    encoding = reading.space.encoding(Preferences())
+    program = read(reading, num_shades(encoding))
+    shown = program.add("rows", blocks_of(encoding, program), np.arange(len(images)), result="mean")
+    program.add("best", shown, result="action")
+    expected = [blocks(encoding, jnp.asarray(reading.array(image))) for image in images]
+    for policy in policies_of(program):
+        np.testing.assert_allclose(policy(images)[1], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("builder", "space"), [(ODD, BYTES), (CHANNELS_FIRST, LARGE)], ids=["odd", "channels first"])

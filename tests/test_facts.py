@@ -17,7 +17,15 @@ from uppertail.defaults import Facts
 from uppertail.defaults.left_out import irrelevant_numbers
 from uppertail.defaults.pace import Pace, decides_anew, has_step_back, has_switch, pace, turns
 from uppertail.defaults.past import told_by_past, told_by_step_before
-from uppertail.defaults.repeats import Chance, Outcomes, chance, numbers_tell_more, outcomes, repeating
+from uppertail.defaults.repeats import (
+    Chance,
+    Outcomes,
+    chance,
+    names_tell_more,
+    numbers_tell_more,
+    outcomes,
+    repeating,
+)
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
 from uppertail.training.run import Run
@@ -671,6 +679,15 @@ def test_near_numbers_tell_more_than_equal_ones_where_they_are_in_order() -> Non
     assert not numbers_tell_more(waiting(order % 2)), "of two values none is nearer"
     one = waiting(order)._replace(truncated=np.zeros(2_000, bool))
     assert not numbers_tell_more(one), "an episode alone has no other half"
+
+
+@pytest.mark.parametrize(("count", "more"), [(2, False), (5, True)])
+def test_names_tell_more_than_equal_observations_where_these_are_rare(count: int, more: bool) -> None:
+    """With noise, a sum of two names of five tells a little more than 25 equal observations: that is no share."""
+    random, time = np.random.default_rng(0), np.arange(COUNT)
+    seen = random.integers(5, size=(COUNT, count))
+    steps = steps_of(seen, seen, seen.sum(axis=1) + 2.0 * random.normal(size=COUNT), random)
+    assert names_tell_more(steps._replace(truncated=time % 10 == 9)) is more
 
 
 class Shop(gymnasium.Env[Any, Any]):

@@ -445,6 +445,20 @@ def test_a_part_that_an_observation_lacks_is_named(observation: Any, where: str)
     assert read.array({"at": (1, {"key": 1})}) == 3
     with pytest.raises(ValueError, match=rf"^the observation has no {re.escape(where)}, which its space has$"):
         read.array(observation)
+    with pytest.raises(
+        ValueError, match=r"^the observation is an array and has no \['at'\]\[0\], which its space has$"
+    ):
+        read.array(np.zeros(2))
+
+
+def test_a_part_that_is_not_in_its_space_is_named() -> None:
+    space = spaces.Dict(grid=spaces.Box(0, 3, (2, 2), np.uint8), turn=spaces.Discrete(4))
+    for states in (False, True):
+        read = read_space(np, spaces.Dict(turn=spaces.Discrete(4)) if states else space, states=states)
+        with pytest.raises(ValueError, match=r"^the observation 4 is not in Discrete\(4\), at \['turn'\]$"):
+            read.array({"grid": np.zeros((2, 2), np.uint8), "turn": 4})
+    with pytest.raises(ValueError, match=r"^the observation has the shape \(3, 2\), but .* \(2, 2\), at \['grid'\]$"):
+        read_space(np, space).array({"grid": np.zeros((3, 2), np.uint8), "turn": 3})
 
 
 def test_the_first_action_is_the_spaces_own() -> None:
@@ -1085,7 +1099,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "other letters": (lambda: Gym("cartpole-v1").compiles, [NOT_THERE.format("cartpole-v1"), "mean CartPole-v1?"]),
     "nothing to see": (
         lambda: Gym("Testing/Counting-v0").watched(pictures=False).close(),
-        ["Testing/Counting-v0 has no render mode that could be watched: it has no render mode."],
+        ["Testing/Counting-v0 has no render mode, but to be watched it needs human, rgb_array or ansi."],
     ),
     "another version": (lambda: Gym("CartPole-v9").compiles, [NOT_THERE.format("CartPole-v9"), "mean CartPole-v1"]),
     "another namespace": (

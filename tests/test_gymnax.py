@@ -199,6 +199,11 @@ def test_few_observations_of_several_integers_are_states() -> None:
     ).observations != States(4160)
 
 
+def test_pixels_are_not_counted_where_steps_are_compiled() -> None:
+    entries = chosen(ut.Gymnax(Showing(Box(0, 1, (10, 10)), np.zeros((10, 10))))).entries
+    assert entries["learner"].value == "GradientDescent" and "evidence" not in entries
+
+
 def test_an_image_may_be_read_as_numbers() -> None:
     flat = ut.Gymnax(Showing(Box(0, 1, (10, 10)), np.zeros((10, 10))), images=False).build(KEY)
     assert len(flat.observations.low) == 100  # pyright: ignore[reportAttributeAccessIssue]

@@ -14,11 +14,9 @@ import uppertail as ut
 from choosing import chosen
 from exported import policies_of
 from uppertail.agent import Agent
-from uppertail.distributions.gaussian import GaussianReturn
 from uppertail.encodings import Preferences, VectorSettings
 from uppertail.environments import Actions, Interface
 from uppertail.environments.spaces import read_space
-from uppertail.errors import InputError
 from uppertail.evidence import MixedNetwork
 from uppertail.export.program import program_of
 from uppertail.training.method import Method
@@ -42,6 +40,13 @@ class Tiles(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> Any:
         return self.observation_space.sample(), 0.0, self.np_random.random() < 0.1, False, {}
+
+
+class Rare(spaces.Box):
+    """Large numbers, of which none is drawn."""
+
+    def sample(self, *_: Any, **__: Any) -> Any:
+        return np.zeros(self.shape, self.dtype)
 
 
 class Asked(gymnasium.Env[Any, Any]):
@@ -134,7 +139,7 @@ COMPASS = spaces.Discrete(4)
     [
         (VIEW, "observation", True),
         (spaces.Dict(view=VIEW, compass=COMPASS, level=spaces.Box(0, 15, (1,), np.int64)), "view", True),
-        (spaces.Dict(view=VIEW, money=spaces.Box(0, 16, (1,), np.int64)), "view", False),
+        (spaces.Dict(view=VIEW, money=Rare(0, 16, (1,), np.int64)), "view", False),
         (spaces.Dict(view=VIEW, speed=spaces.Box(0.0, 1.0, (1,))), "view", False),
         (spaces.Dict(view=VIEW, speed=spaces.Box(0.0, 9.0, (1,))), "view", False),
         (spaces.Box(0, 1, (3, 6), np.uint8), "observation", False),
@@ -160,6 +165,28 @@ def test_a_grid_of_few_whole_numbers_shows_names(space: Any, shown: str, named: 
         assert count == (expected and bool(shown))
 
 
+class Shifted(Tiles):
+    """The same and `more`, so that some are outside of what the space says."""
+
+    def __init__(self, more: int) -> None:
+        super().__init__(spaces.Box(0, 10, (3, 3, 2), np.int8))
+        self.more = more
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        seen, told = super().reset(seed=seed)
+        return seen + self.more, told
+
+    def step(self, action: Any) -> Any:
+        seen, *told = super().step(action)
+        return seen + self.more, *told
+
+
+@pytest.mark.parametrize(("more", "features"), [(0, "one_hot"), (2, "one_hot"), (-1, "auto")])
+def test_a_number_below_0_is_no_name(more: int, features: str) -> None:
+    """It would have the input of 0."""
+    assert chosen(ut.FromGymnasium(lambda: Shifted(more), left_out=())).builder.features == features
+
+
 def test_names_are_sought_beside_counts_and_what_is_given_stays() -> None:
     names = ut.FromGymnasium(Asked)
     found = chosen(names)
@@ -171,7 +198,9 @@ def test_names_are_sought_beside_counts_and_what_is_given_stays() -> None:
     assert "policy.power" not in chosen(names, policy=Own()).entries, "a policy of the user's has a memory of its own"
     assert chosen(names.with_settings(features="scaled")).builder.features == "scaled"
     numbers = names.with_settings(left_out=())
-    assert chosen(numbers.with_settings(values=3)).builder.features == "auto"
+    changes: list[dict[str, Any]] = [{"values": 3}, {"left_out": (0,)}, {"stack": 2}]
+    for settings in changes:
+        assert chosen(numbers.with_settings(**settings)).builder.features == "auto"
     others: list[dict[str, Any]] = [{"evidence": ut.KernelCounts()}, {"learner": ut.LeastSquares()}]
     for parts in others:
         assert chosen(numbers, **parts).builder.features == "auto"
@@ -281,21 +310,6 @@ def test_critics_of_names_beside_counts_leave_with_what_was_seen(values: int) ->
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-5)
         best = np.take_along_axis(expected, np.asarray(actions)[:, None], axis=1)[:, 0]  # of equal ones, any
         np.testing.assert_allclose(best, expected.max(axis=1), atol=1e-5)
-
-
-def test_the_power_of_an_upper_bound_is_that_of_visits_in_an_episode() -> None:
-    """1 + 2 * 3 / (1 + n)^power by hand, and with no power no memory is kept."""
-    z = GaussianReturn(mean=jnp.array([[1.0, 1.0]]), std=jnp.array([[3.0, 3.0]]))
-    key, decision = jax.random.key(0), ut.Decision(ut.Gaussian(), z, observation=jnp.array(7))
-    for power, expected in ((1.0, [7.0, 4.0, 3.0]), (0.0, [7.0, 7.0, 7.0]), (None, [7.0, 7.0, 7.0])):
-        policy = ut.UCB(power=power)
-        here = policy.begun(key, decision)
-        assert isinstance(here.memory, tuple) == (not power)
-        for score in expected:
-            np.testing.assert_allclose(policy.scores(key, here), [7.0, score], rtol=1e-6)
-            here = here.with_memory(policy.advance(key, here, jnp.array(1)))
-    with pytest.raises(InputError, match=r"^power is -1\.0: use 0 or more"):
-        ut.UCB(power=-1.0)
 
 
 @pytest.mark.slow

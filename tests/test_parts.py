@@ -127,6 +127,7 @@ BAD = {
     "a beta of 1": ("--adam_betas [0.9,1.0]", "adam_betas is [0.9, 1.0]: use two numbers in [0, 1)"),
     "epsilon": ("--adam_epsilon 0", "adam_epsilon is 0.0: use a number above 0."),
     "removed": ("--learner NearestNeighbors", "The learner NearestNeighbors was removed: leave --learner out"),
+    "removed policy": ("--policy EpisodicUCB --policy.c 0.4", "use UCB with --policy.low C --policy.high C --policy."),
     "setting of what was removed": ("--learner NearestNeighbors --learner.reach 2", "removed: leave --learner out"),
     "setting of an earlier version": (
         "--learner LeastSquares --learner.transitions 512",

@@ -23,7 +23,7 @@ from uppertail.networks import Network
 from uppertail.parts import PARTS
 from uppertail.policies import UCB, Decision, EpsilonGreedy, ExplorationPolicy, Greedy, Thompson
 from uppertail.policies.base import highest
-from uppertail.policies.episodic import PLACES, EpisodicUCB, visit_place
+from uppertail.policies.episodic import PLACES, visit_place
 from uppertail.training.loop import Actor
 
 DECISIONS = 20_000
@@ -94,9 +94,11 @@ def test_visits_of_an_episode_narrow_the_spread_by_hand() -> None:
         (0.0, [7.0, 7.0, 7.0]),
         (0.5, [7.0, 1 + 6 / math.sqrt(2), 1 + 6 / math.sqrt(3)]),
         (1.0, [7.0, 4.0, 3.0]),
+        (None, [7.0, 7.0, 7.0]),
     ):
-        policy = EpisodicUCB(2.0, power)
+        policy = UCB(power=power)
         here = policy.begun(key, dataclasses.replace(alone(Gaussian(), z), observation=jnp.array(7)))
+        assert isinstance(here.memory, tuple) == (not power), "without a power no memory is kept"
         elsewhere = dataclasses.replace(here, observation=jnp.array(8))
         for score in expected:
             np.testing.assert_allclose(policy.scores(key, here), [7.0, score], rtol=1e-6)
@@ -106,10 +108,9 @@ def test_visits_of_an_episode_narrow_the_spread_by_hand() -> None:
             np.testing.assert_allclose(policy.scores(key, other), [7.0, 7.0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["c", "power"])
-def test_an_episodic_bound_is_not_below_the_mean(name: str) -> None:
-    with pytest.raises(InputError, match=f"^{name} is -1.0: use 0 or more"):
-        EpisodicUCB(**{name: -1.0})
+def test_a_power_is_not_below_0() -> None:
+    with pytest.raises(InputError, match=r"^power is -1\.0: use 0 or more"):
+        UCB(power=-1.0)
 
 
 def test_an_episodes_observations_rarely_meet_in_its_hash_table() -> None:

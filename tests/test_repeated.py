@@ -150,7 +150,7 @@ def test_an_episode_is_as_long_as_its_steps_where_its_last_action_is_cut_short(
         assert [each[0] for each in steps] == [3, (limit or 5) - 3] * 2
         host.close()
     act = lambda step, seen, memory, *_: (np.zeros(seen.shape[:2], int), memory)  # noqa: E731
-    played = play_episodes(builder, [0], 1, act, lambda _: (), 3, lambda over, asked: None)
+    played = play_episodes(builder, [0], 1, act, lambda _: (), 3, lambda over: None)
     assert played.lengths.tolist() == [[limit or 5] * 3] and played.returns.tolist() == [[limit or 5] * 3]
     assert ut.RichChain(length=5, action_repeat=2).steps_of(np.array([10, 167])).tolist() == [20, 334]
 

@@ -72,6 +72,17 @@ def test_the_file_has_all_that_it_needs_and_the_runs_own_numbers(tmp_path, capsy
     assert [each["states"] for each in document(out)["groups"][0]["details"]] == [[2], [2]]
 
 
+def test_a_report_says_how_a_run_is_made_again_and_what_was_chosen(tmp_path):
+    """The path of its options as it was given; a blank does not break it."""
+    copied = tmp_path / "own runs"
+    shutil.copytree(reported.run(), copied)
+    said = page._provenance("it", RunFolder(copied))
+    assert f"train --config &#x27;{copied}/config.yaml&#x27; --out NEW" in said
+    chosen = RunFolder(copied).summary["plan"]["learner"]
+    assert f"learner: &quot;{chosen['value']}&quot; ({chosen['reason']})" in said
+    assert " environment steps of 2 seeds, from 0 to 1. " in said and "discount: 0.995" in said
+
+
 @pytest.mark.slow
 def test_runs_are_found_by_their_files_also_those_of_a_study(tmp_path):
     for name in ("Gaussian", "PointMass"):
@@ -92,7 +103,7 @@ def test_a_cell_is_called_as_its_study_names_it(tmp_path):
     assert made[0].methods == ["value alone, env.length=4", '"a"', *by_options]
     text = page.page("", made, "")
     assert "<summary>value alone, env.length=4: " in text
-    assert "--config value%20alone,env.length=4/config.yaml" in text  # the folder itself
+    assert f"--config {tmp_path}/cells/value%20alone,env.length=4/config.yaml" in text  # the folder itself
 
 
 def episodes(returns):

@@ -255,7 +255,8 @@ def test_a_loaded_run_is_the_one_that_was_trained(tmp_path):
         np.testing.assert_array_equal(loaded.distribution(state).mean, trained.distribution(state).mean)
     one, other = (re.sub(r"[\d.]+ s$", "so many s", repr(each), flags=re.MULTILINE) for each in (loaded, trained))
     assert one == other and len(one.splitlines()) <= 5
-    assert "2 of 2 seeds" in one and "seeds 5 to 6, 64 episodes each" in one
+    assert "2 of 2 seeds" in one
+    assert f"seeds 5 to 6, 64 episodes each, {sum(loaded.record.env_steps)} steps in all, " in one
 
 
 def test_episodes_are_a_table(chain):

@@ -82,7 +82,7 @@ def whole_views() -> list[list[str]]:
     """The same with each view as a state, by two policies: the last tenth."""
     rows = [["environment", "steps", "policy", "each seed", "steps/s"]]
     return rows + [
-        [run["env"], f"{run['steps_each']:,}", f"`{'Episodic' * (run['power'] > 0)}UCB`", _each(run["last_tenth"]),
+        [run["env"], f"{run['steps_each']:,}", f"`UCB`{', power 1' * (run['power'] > 0)}", _each(run["last_tenth"]),
          _rate(run)]
         for run in _runs("minigrid_layouts/*-whole-*-seeds-*.json")
     ]  # fmt: skip
@@ -106,7 +106,23 @@ def by_ids() -> list[list[str]]:
     return rows + [
         [run["env"], f"{run['random']:.2f}", presets[run["preset"]], f"{run['steps_each']:,}", _reached(run),
          _each(run["last_tenth"]), _each(run["greedy"]), _rate(run)]
-        for run in _runs("minigrid_ids/*-seeds-*.json")
+        for run in _runs("minigrid_ids/*-seeds-*.json") if run["preset"] in presets
+    ]  # fmt: skip
+
+
+def by_parts() -> list[list[str]]:
+    """Smaller environments by their ids alone, and with a part of the defaults changed."""
+    names = {
+        "default": "the defaults", "categorical": "Categorical", "quantile": "Quantile",
+        "no_visits": "visits of the episode do not count", "optimistic_value": "one optimistic value",
+        "no_evidence": "no evidence, epsilon-greedy", "count_bonus": "a count bonus", "distillation": "distillation",
+    }  # fmt: skip
+    runs = {(run["env"], run["preset"]): run for run in _runs("minigrid_ids/*-seeds-*.json")}
+    compared = sorted({env for env, preset in runs if preset == "categorical"})
+    rows = [["environment", "what is changed", "reached, each seed", "last, each seed", "greedy, each seed"]]
+    return rows + [
+        [env, names[preset], _reached(run), _each(run["last_tenth"]), _each(run["greedy"])]
+        for env in compared for preset in names if (run := runs.get((env, preset)))
     ]  # fmt: skip
 
 

@@ -12,8 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from experiments.tasks.bonus import Unheard
 from uppertail.encodings import Encoding
-from uppertail.encodings.standardized import Standardized
-from uppertail.evidence import KernelCounts
+from uppertail.evidence import KernelCounts, PixelCounts
 from uppertail.types import PyTree, Transition
 
 WIDTH, FEATURES = 128, 32
@@ -43,7 +42,7 @@ def outputs(weights: Weights, entries: Float[Array, " inputs"]) -> Float[Array, 
 class Distilled(Unheard):
     """A network that learns to predict a random one from the observations so far; the critics hear nothing of it."""
 
-    encoding: Standardized = eqx.field(static=True)
+    encoding: Encoding = eqx.field(static=True)
     encoder: PyTree
     random: Weights
     predicting: Weights
@@ -87,9 +86,20 @@ class Distillation(KernelCounts):
     """The two networks, in place of kernel counts."""
 
     def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> Any:
-        assert isinstance(encoding, Standardized)
-        shapes = [*itertools.pairwise((encoding.num_features + 1, WIDTH, WIDTH, FEATURES))]
-        orthogonal, keys = jax.nn.initializers.orthogonal(2**0.5), jax.random.split(key, (2, len(shapes)))
-        random, predicting = (tuple(map(orthogonal, of_layers, shapes)) for of_layers in keys)
-        nothing = OPTIMIZER.init(predicting), jnp.zeros(()), jnp.zeros(())
-        return Distilled(num_actions, encoding, encoding.init(key), random, predicting, *nothing)
+        return _distilled(key, encoding, num_actions)
+
+
+@dataclasses.dataclass(frozen=True)
+class DistilledPixels(PixelCounts):
+    """The two networks, in place of counts of pixels."""
+
+    def init(self, key: PRNGKeyArray, encoding: Encoding, num_actions: int, capacity: int) -> Any:
+        return _distilled(key, encoding, num_actions)
+
+
+def _distilled(key: PRNGKeyArray, encoding: Encoding, num_actions: int) -> Distilled:
+    shapes = [*itertools.pairwise((encoding.num_features + 1, WIDTH, WIDTH, FEATURES))]
+    orthogonal, keys = jax.nn.initializers.orthogonal(2**0.5), jax.random.split(key, (2, len(shapes)))
+    random, predicting = (tuple(map(orthogonal, of_layers, shapes)) for of_layers in keys)
+    nothing = OPTIMIZER.init(predicting), jnp.zeros(()), jnp.zeros(())
+    return Distilled(num_actions, encoding, encoding.init(key), random, predicting, *nothing)

@@ -1,9 +1,11 @@
 """MiniGrid's smaller environments, a new layout in each episode: what two presets and the defaults learn.
 
 Usage: python -m experiments.tasks.minigrid_ids [--out results/minigrid_ids] [--seeds 5] [--seed 0] [--only LavaGapS5]
+       python -m experiments.tasks.minigrid_ids --only Unlock --preset default --seed 3 --seeds 1 --steps 60000
 
 Needs `uppertail[minigrid]`. The settings are those of the presets minigrid_imitation and minigrid_layouts; by default
-an environment has its id alone. Files that are there already are kept.
+an environment has its id alone, and on some the same is learned without a part of it. Files that are there already are
+kept.
 """
 
 import dataclasses
@@ -14,6 +16,8 @@ import numpy as np
 
 import uppertail as ut
 from experiments.common import options, write
+from experiments.tasks.bonus import Bonus, PixelsAlone
+from experiments.tasks.distillation import DistilledPixels
 from experiments.tasks.minigrid_layouts import VIEWS, reached
 from experiments.tasks.minigrid_marks import own_returns
 from experiments.tasks.minigrid_runs import PAID_ALIKE, PRIZE, SETTINGS, C
@@ -33,19 +37,38 @@ RUNS = {
 }
 """Steps of each seed, by environment and preset; default: none."""
 
+COMPARED = ("LavaGapS5", "Dynamic-Obstacles-Random-6x6")
+
+_BY_CHANCE = {"policy": ut.EpsilonGreedy(), "distribution": ut.PointMass()}
+OTHERS: dict[str, dict[str, Any]] = {
+    "categorical": {"distribution": ut.Categorical(), "learner": ut.GradientDescent()},
+    "quantile": {"distribution": ut.Quantile(), "learner": ut.GradientDescent()},
+    "no_visits": {"policy": ut.UCB(power=0.0)},
+    "optimistic_value": {"distribution": ut.PointMass(start=1.08), "learner": ut.GradientDescent()},
+    "no_evidence": {**_BY_CHANCE, "learner": ut.GradientDescent(), "evidence": PixelsAlone()},
+    "count_bonus": {**_BY_CHANCE, "learner": Bonus(), "evidence": PixelsAlone()},
+    "distillation": {**_BY_CHANCE, "learner": Bonus(), "evidence": DistilledPixels()},
+}
+"""What is compared with the defaults: other families; a spread that does not fall with the visits of an episode; one
+optimistic value that starts where the Gaussian's bound does, on the same network and evidence; the same network by
+epsilon-greedy, without the start; and the same again with a bonus as reward, by the counts or by distillation."""
+
+for _name in COMPARED:
+    RUNS[_name] |= dict.fromkeys(OTHERS, RUNS[_name]["default"])
+
 RANDOM_EPISODES = 200
 
 
 def trained(name: str, preset: str, settings: ut.Settings) -> ut.TrainingResult:
-    """A run by a preset, or by defaults."""
-    if preset == "default":
-        return ut.train(ut.Gym(name), settings=settings)
+    """A run by a preset, or by defaults, or by them with a part changed."""
+    if preset == "default" or preset in OTHERS:
+        return ut.train(ut.Gym(name), settings=settings, **OTHERS.get(preset, {}))
     if preset == "imitation":
         env = ut.Gym(name, features="one_hot", values=11, returns=(0.0, 1.0))
         return ut.train(env, ut.PointMass(), ut.Softmax(), settings, learner=ut.Imitation())
     env = ut.Gym(name, wrappers=[PAID_ALIKE], encoding="hashed", returns=(0.0, PRIZE), **VIEWS["objects"])
     settings = dataclasses.replace(settings, rollout_steps=16, **SETTINGS)
-    return ut.train(env, ut.Gaussian(), ut.EpisodicUCB(C), settings, learner=ut.LeastSquares(sweeps=2))
+    return ut.train(env, ut.Gaussian(), ut.UCB(C, C, power=1.0), settings, learner=ut.LeastSquares(sweeps=2))
 
 
 def random_return(name: str) -> float:
@@ -61,9 +84,9 @@ def random_return(name: str) -> float:
     return total / RANDOM_EPISODES
 
 
-def learn(name: str, preset: str, seed: int, seeds: int) -> dict[str, Any]:
+def learn(name: str, preset: str, steps: int, seed: int, seeds: int) -> dict[str, Any]:
     """Trains all seeds; returns what each earned, by MiniGrid's own returns."""
-    full_name, steps = f"{PREFIX}{name}-v0", RUNS[name][preset]
+    full_name = f"{PREFIX}{name}-v0"
     result = trained(full_name, preset, ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps))
     summary, episodes = result.record.summary(), result.record.episodes
     limit = gymnasium.make(full_name).unwrapped.max_steps  # pyright: ignore[reportAttributeAccessIssue]
@@ -88,15 +111,16 @@ def learn(name: str, preset: str, seed: int, seeds: int) -> dict[str, Any]:
 
 def again(stem: str, stored: dict[str, Any]) -> dict[str, Any]:
     """The first seed of a stored result, made again."""
-    found = learn(stored["env"], stored["preset"], stored["seeds"][0], 1)
+    found = learn(stored["env"], stored["preset"], stored["steps_each"], stored["seeds"][0], 1)
     return {each: found[each] for each in ("reached_step", "last_tenth", "greedy")}
 
 
 if __name__ == "__main__":
-    given = options(__doc__, "results/minigrid_ids", seeds=5, seed=0, only=[*RUNS])
-    for name, preset in ((each, preset) for each in given.only for preset in RUNS[each]):
+    every = [*dict.fromkeys(preset for runs in RUNS.values() for preset in runs)]
+    given = options(__doc__, "results/minigrid_ids", seeds=5, seed=0, steps=0, only=[*RUNS], preset=every)
+    for name, preset in ((each, preset) for each in given.only for preset in RUNS[each] if preset in given.preset):
         path = given.out / f"{name}-{preset}-seeds-{given.seed}-to-{given.seed + given.seeds - 1}.json"
         if not path.exists():
-            cell = learn(name, preset, given.seed, given.seeds)
+            cell = learn(name, preset, given.steps or RUNS[name][preset], given.seed, given.seeds)
             write(path, cell, indent=None)
             print(path.stem, cell["random"], cell["last_tenth"], cell["greedy"], cell["wall_seconds"], flush=True)

@@ -3,7 +3,7 @@
 Usage: python -m experiments.tasks.minigrid_layouts [--out results/minigrid_layouts] [--seeds 5] [--seed 0] [--steps
 120000] [--envs DoorKey-8x8] [--views objects whole] [--powers 1 0]
 
-Needs `uppertail[minigrid]`. The settings are those of the command on docs/minigrid.md; with power 0, the policy is UCB.
+Needs `uppertail[minigrid]`. The settings are those of the command on docs/minigrid.md.
 Training is paid the same at any time; the goal is of MiniGrid's own returns. Files that are there already are kept, and
 curves.png and curves.svg drawn anew.
 """
@@ -56,7 +56,7 @@ def learn(name: str, seed: int, seeds: int, steps: int, view: str, power: float)
     env = ut.Gym(full_name, wrappers=[PAID_ALIKE], encoding="hashed", returns=(0.0, PRIZE), **VIEWS[view])
     limit = gymnasium.make(full_name).unwrapped.max_steps  # pyright: ignore[reportAttributeAccessIssue]
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**6, steps=steps, rollout_steps=16, **SETTINGS)
-    result = ut.train(env, ut.Gaussian(), ut.EpisodicUCB(C, power), settings, learner=ut.LeastSquares(sweeps=2))
+    result = ut.train(env, ut.Gaussian(), ut.UCB(C, C, power=power), settings, learner=ut.LeastSquares(sweeps=2))
     summary, episodes = result.record.summary(), result.record.episodes
     own = [own_returns(each.returns, each.lengths, limit) for each in episodes]
     last = [returns[each.end_steps > 0.9 * steps] for returns, each in zip(own, episodes, strict=True)]

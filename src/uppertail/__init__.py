@@ -62,7 +62,6 @@ if TYPE_CHECKING:  # `as` makes a name public; `_HOME_OF` is read from these lin
     from uppertail.policies import UCB as UCB
     from uppertail.policies import Decision as Decision
     from uppertail.policies import DoubleUCB as DoubleUCB
-    from uppertail.policies import EpisodicUCB as EpisodicUCB
     from uppertail.policies import EpsilonGreedy as EpsilonGreedy
     from uppertail.policies import ExplorationPolicy as ExplorationPolicy
     from uppertail.policies import Greedy as Greedy

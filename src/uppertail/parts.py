@@ -73,7 +73,7 @@ PARTS = {
         "UCB",
         _in(
             "uppertail.policies",
-            "UCB PosteriorSampling Thompson MemberThompson DoubleUCB EpisodicUCB EpsilonGreedy Softmax",
+            "UCB PosteriorSampling Thompson MemberThompson DoubleUCB EpsilonGreedy Softmax",
         ),
     ),
     "learner": Part(
@@ -117,7 +117,10 @@ PARTS = {
 PARTS_OF_GRADIENTS = ("network", "replay", "target", "evidence")
 """The parts of gradient descent, which `LearnerBuilder.usual` fills in where they are open."""
 
-REMOVED = {"NearestNeighbors": "leave --learner out (a network learns from numbers)"}
+REMOVED = {
+    "NearestNeighbors": "leave --learner out (a network learns from numbers)",
+    "EpisodicUCB": "use UCB with --policy.low C --policy.high C --policy.power 1",
+}
 """What to do in place of kinds that earlier versions had."""
 
 SETTLED: dict[str, dict[str, Any]] = {
@@ -170,7 +173,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "minigrid_layouts": {
         "env": "Gym",
         "learner": "LeastSquares",
-        "policy": "EpisodicUCB",
         "discount": 0.95,
         "steps": 120_000,
         "rollout_steps": 16,
@@ -179,7 +181,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "Gym.background": [[0, 0, 0], [1, 0, 0], [2, 5, 0]],
         "Gym.returns": [0, 0.1],
         "Gym.success": 0.1,
-        "EpisodicUCB.c": 0.45,
+        "UCB.low": 0.45,
+        "UCB.high": 0.45,
+        "UCB.power": 1,
         "LeastSquares.sweeps": 2,
     },
     "minigrid_imitation": {

@@ -141,9 +141,13 @@ def parse(
     if "env" in parts and isinstance(path := given.get("env"), str) and PROGRAM.match(path):
         file, _, name = path.partition(":")
         module = ".".join(each for each in Path(file).with_suffix("").parts if each not in ("..", "/"))
+        kind = name if name.isidentifier() else "Mine"
+        registered = name if is_id(name) else f"{kind}-v0"
+        example = f"gymnasium.register({registered!r}, entry_point={f'{module}:{kind}'!r})"
+        added = "" if is_id(name) else f", with {printable(example)} in it if it registers none"
         raise InputError(
             f"--env {printable(path)} names a file: name its module, as seen from the current folder, and the "
-            f"environment that it registers, such as {printable(module)}:{printable(name or 'Mine-v0')}."
+            f"environment that it registers, such as {printable(module)}:{printable(registered)}{added}."
         )
     if "env" in parts and is_id(name := newest(given.get("env"))):
         if given.setdefault("env.id", name) != name:

@@ -75,6 +75,13 @@ class Facts:
         return random_steps(self.builder, self.observed, self._say)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each number of the observations, from the keys of a Dict; empty: they have none."""
+        builder = self.builder
+        names = builder.interface.reading.names if isinstance(builder, GymnasiumBuilder) else ()
+        return names if np.shape(self.steps.observation)[1:] == (len(names),) else ()  # those of a stack are more
+
+    @property
     def steps_so_far(self) -> Steps | None:
         """The same; None: no rule asked for them."""
         return vars(self).get("steps")
@@ -166,7 +173,7 @@ class Facts:
         grids, space = builder.inspected.observed.grids, builder.observations
         if not grids or not isinstance(space, Numbers) or builder.stack not in (None, 1):
             return False
-        high, is_name = np.array(space.high), (seen < values) & (seen == np.floor(seen))
+        high, is_name = np.array(space.high), (seen >= 0) & (seen < values) & (seen == np.floor(seen))
         few = bool((np.delete(high, grids) < values).all() and (high[list(grids)] > 1).any())
         return few and min(space.low) >= 0 and bool(is_name.all())
 

@@ -1,9 +1,10 @@
 """Which observations come again, what follows where they do, and whether near ones tell more of it."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from uppertail.defaults.regression import MOST_JUDGED, without
 from uppertail.environments import Steps, discounted_returns
@@ -13,6 +14,9 @@ SOON = 0.8  # the discount of what is paid soon
 LEAST_PAID, LEAST_MORE = 0.1, 0.01  # shares of it that numbers have to tell, and to tell more than equal ones do
 MOST_INPUTS = 1000  # names that are judged: one for each value of each number
 SURE = 3.0  # standard deviations from which on a difference is no accident
+
+Pair = tuple[bytes, int]
+"""An observation and an action."""
 
 
 class Chance(NamedTuple):
@@ -45,18 +49,10 @@ def numbers_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
         return False
     if max(len(np.unique(number)) for number in numbers.T) <= 2:
         return False  # of two values none is nearer
-    paid = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
+    soon = np.concatenate([discounted_returns(rewards, SOON)[1:][::-1] for rewards in steps.episodes])
     first, second = np.triu_indices(numbers.shape[1])
-    inputs = np.hstack([np.ones((len(paid), 1)), numbers, numbers[:, first] * numbers[:, second]])
-    odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
-    _, state = np.unique(seen, axis=0, return_inverse=True)
-    left = np.zeros(3)
-    for known in (odd, ~odd):
-        mean, gram = paid[known].mean(), inputs[known].T @ inputs[known]
-        weights = np.linalg.solve(gram + np.eye(len(gram)), inputs[known].T @ (paid[known] - mean))
-        visits, sums = (np.bincount(state[known], each, state.max() + 1) for each in (None, paid[known]))
-        found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
-        left += [np.sum((paid[~known] - each) ** 2) for each in found]
+    inputs = np.hstack([np.ones((len(soon), 1)), numbers, numbers[:, first] * numbers[:, second]])
+    left = _squared_errors(soon, seen, inputs, _episode(steps) % 2 == 1)
     return bool(left[2] < min(left[1] - LEAST_MORE * left[0], (1.0 - LEAST_PAID) * left[0]))
 
 
@@ -72,18 +68,38 @@ def names_tell_more(steps: Steps, left_out: tuple[int, ...] = ()) -> bool:
     if not 0 < len(names) <= MOST_INPUTS or len(steps.begins) < 2:
         return False
     inputs = np.column_stack([np.ones(len(paid)), *(number == value for number, value in names)])
-    odd = np.searchsorted(steps.begins, np.arange(len(paid)), side="right") % 2 == 1
-    _, pair = np.unique(np.column_stack([seen, action]), axis=0, return_inverse=True)
-    left = np.zeros(3)
-    for half in (odd, ~odd):
-        visits, sums = (np.bincount(pair[half], each, pair.max() + 1) for each in (None, paid[half]))
-        for each in np.unique(action[half]):
-            known, asked = half & (action == each), ~half & (action == each)
-            mean, gram = paid[known].mean(), inputs[known].T @ inputs[known] + np.eye(inputs.shape[1])
-            weights = np.linalg.solve(gram, inputs[known].T @ (paid[known] - mean))
-            found = mean, ((sums + mean) / (visits + 1.0))[pair[asked]], mean + inputs[asked] @ weights
-            left += [np.sum((paid[asked] - guess) ** 2) for guess in found]
+    odd, by_action = _episode(steps) % 2 == 1, (action == each for each in np.unique(action))
+    left = np.sum([_squared_errors(paid[of], seen[of], inputs[of], odd[of]) for of in by_action], axis=0)
     return bool(left[2] < left[1] - LEAST_PAID * left[0])
+
+
+def _episode(steps: Steps) -> Int[np.ndarray, " steps"]:
+    """The number of the episode that each step belongs to, from 1 on."""
+    return np.searchsorted(steps.begins, np.arange(len(steps.reward)), side="right")
+
+
+def _squared_errors(
+    paid: Float[np.ndarray, " steps"],
+    seen: Shaped[np.ndarray, "steps numbers"],
+    inputs: Float[np.ndarray, "steps inputs"],
+    odd: Bool[np.ndarray, " steps"],
+) -> Float[np.ndarray, "3"]:
+    """Sums of squared errors in what is paid, where odd episodes predict the others, and the others the odd ones.
+
+    The first is by the mean of all, the second by the mean of equal observations, with one step of the mean of all
+    beside them, and the third by regression on the inputs.
+    """
+    _, state = np.unique(seen, axis=0, return_inverse=True)
+    left = np.zeros(3)
+    for known in (odd, ~odd):
+        if not known.any():
+            continue
+        mean, gram = paid[known].mean(), inputs[known].T @ inputs[known]
+        weights = np.linalg.solve(gram + np.eye(len(gram)), inputs[known].T @ (paid[known] - mean))
+        visits, sums = (np.bincount(state[known], each, state.max() + 1) for each in (None, paid[known]))
+        found = mean, ((sums + mean) / (visits + 1.0))[state[~known]], mean + inputs[~known] @ weights
+        left += [np.sum((paid[~known] - each) ** 2) for each in found]
+    return left
 
 
 class Outcomes(NamedTuple):
@@ -110,19 +126,14 @@ class Outcomes(NamedTuple):
 
 def outcomes(steps: Steps, left_out: tuple[int, ...] = ()) -> Outcomes:
     """What followed equal actions in equal observations."""
-    here, after = (without(each, left_out) for each in (steps.observation, steps.next_observation))
-    episode = np.searchsorted(steps.begins, np.arange(len(here)), side="right")
-    last: dict[tuple[bytes, int], tuple[int, bytes]] = {}
+    last: dict[Pair, tuple[int, bytes]] = {}
     again, elsewhere = np.zeros(2, int), np.zeros(2, int)
-    for number in range(len(here)):
-        following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
-        pair = here[number].tobytes(), int(steps.action[number])
+    for now, (pair, following) in zip(_episode(steps).tolist(), _followed(steps, left_out), strict=True):
         if pair in last:
             then, known = last[pair]
-            between = int(then != episode[number])
-            again[between] += 1
-            elsewhere[between] += known != following
-        last[pair] = int(episode[number]), following
+            again[int(then != now)] += 1
+            elsewhere[int(then != now)] += known != following
+        last[pair] = now, following
     return Outcomes(again, elsewhere)
 
 
@@ -132,11 +143,15 @@ def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     An outcome is the reward, whether the episode terminates and, if not, the next observation. A time limit is none of
     the outcome, but what is paid there is.
     """
+    found: dict[Pair, list[tuple[float, bytes]]] = {}
+    for reward, (pair, following) in zip(steps.reward, _followed(steps, left_out), strict=True):
+        found.setdefault(pair, []).append((float(reward), following))
+    again = [each for each in found.values() if len(each) > 1]
+    return Chance(len(again), sum(len(set(each)) > 1 for each in again))
+
+
+def _followed(steps: Steps, left_out: tuple[int, ...]) -> Iterator[tuple[Pair, bytes]]:
+    """The observation and action of each step, and what followed: the next observation, or the end."""
     here, after = (without(each, left_out) for each in (steps.observation, steps.next_observation))
-    outcomes: dict[tuple[bytes, int], list[tuple[float, bytes]]] = {}
-    for number in range(len(here)):
-        following = b"" if steps.terminated[number] else b"." + after[number].tobytes()
-        pair = here[number].tobytes(), int(steps.action[number])
-        outcomes.setdefault(pair, []).append((float(steps.reward[number]), following))
-    again = [found for found in outcomes.values() if len(found) > 1]
-    return Chance(len(again), sum(len(set(found)) > 1 for found in again))
+    for number, action in enumerate(np.asarray(steps.action).tolist()):
+        yield (here[number].tobytes(), action), b"" if steps.terminated[number] else b"." + after[number].tobytes()

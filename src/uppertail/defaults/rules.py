@@ -151,11 +151,9 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
         return Choice(None, "each number tells something of what comes next", True)
-    names = draft.builder.interface.reading.names if isinstance(draft.builder, GymnasiumBuilder) else ()
-    names = names if len(names) == np.shape(facts.steps.observation)[1] else ()  # those of a stack are more
     numbered = "--env.encoding numbers " if draft.is_ordered else ""  # else places are those of one-hots
     notes = " ".join(
-        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, names), why, numbered, list(rest))
+        (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, facts.names), why, numbered, list(rest))
         for numbers, why, rest in groups
     )
     reason = ", or ".join(["they " + why.partition(";")[0] for _, why, _ in groups])
@@ -290,7 +288,7 @@ def _evidence(facts: Facts, draft: Draft) -> Choice | None:
 def _power(facts: Facts, draft: Draft) -> Choice | None:
     if not draft.learns_from_names:
         return None
-    return Choice(1.0, "a network learns from names, and what the run knows has to be left in each episode, too")
+    return Choice(1.0, "a network learns from names, so what was tried in an episode counts less until it ends")
 
 
 def _levels(facts: Facts, draft: Draft) -> Choice | None:

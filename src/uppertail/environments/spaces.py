@@ -127,9 +127,22 @@ def at(observation: Any, path: Path) -> Any:
         try:
             part = part[name] if is_item else getattr(part, name)
         except (LookupError, AttributeError, TypeError) as error:
-            where = "".join(f"[{each!r}]" for each in path)
-            raise ContractError(f"the observation has no {where}, which its space has") from error
+            is_array = " is an array and" * hasattr(observation, "dtype")
+            raise ContractError(f"the observation{is_array} has no {_named(path)}, which its space has") from error
     return part
+
+
+def _read_at(read: Callable[[Any], Any], observation: Any, path: Path) -> Any:
+    """What is read of the part of an observation that is there; a ContractError names the part."""
+    part = at(observation, path)
+    try:
+        return read(part)
+    except ContractError as error:
+        raise ContractError(f"{error}, at {_named(path)}" if path else str(error)) from error
+
+
+def _named(path: Path) -> str:
+    return "".join(f"[{each!r}]" for each in path)
 
 
 def read_space(
@@ -171,7 +184,7 @@ def read_space(
         first = int(getattr(space, "start", 0)) if discrete else 0
         return Reading(lambda seen: _state(xp, parts, seen), States(count, sizes), shape, first, parts=(*parts,))
     return Reading(
-        lambda seen: xp.concatenate([part.numbers(at(seen, part.path)) for part in parts]),
+        lambda seen: xp.concatenate([_read_at(part.numbers, seen, part.path) for part in parts]),
         _numbers(space, parts),
         shape,
         origins=origins,
@@ -202,7 +215,7 @@ def _state(xp: Any, parts: list[Part], seen: Any) -> Any:
     state = 0
     for part in parts:
         assert part.integers is not None
-        for size, integer in zip(part.sizes, part.integers(at(seen, part.path)), strict=True):
+        for size, integer in zip(part.sizes, _read_at(part.integers, seen, part.path), strict=True):
             state = state * size + integer
     return xp.array(state, np.int32)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.encodings import Encoding
+from uppertail.encodings import Categories, Encoding
 from uppertail.errors import InputError
 from uppertail.evidence.counts import CountedEvidence
 from uppertail.evidence.kernel_counts import KernelEvidence
 from uppertail.evidence.pixel_counts import CELLS, SHADE, PixelEvidence, side, split
-from uppertail.export.features import pixels_of
+from uppertail.export.features import features_of
 from uppertail.export.observations import NEEDED
 from uppertail.export.operations import Program
 from uppertail.export.tables import place_of
@@ -66,6 +66,17 @@ def blocks_of(encoding: Encoding, program: Program) -> Any:
     places = split(np, np.arange(encoding.num_features).reshape(encoding.pixel_shape or ()), size)
     shades = program.add("columns", pixels, np.moveaxis(places, (1, 3), (3, 4)).reshape(-1, size * size))
     return program.add("beside", (shades * -1.0).highest() @ -np.ones(1), shades.highest() @ np.ones(1))
+
+
+@functools.singledispatch
+def pixels_of(encoding: Any, program: Program) -> Any:
+    """What the observations show place by place [n, pixels]."""
+    return features_of(encoding, (), program)
+
+
+@pixels_of.register
+def _(encoding: Categories, program: Program) -> Any:
+    return program.add("columns", program.seen, encoding.vector.kept)
 
 
 def _of_actions(share: Any, sizes: tuple[int, ...] | None) -> Any:

@@ -42,17 +42,6 @@ def _(encoding: Categories, _encoder: Any, program: Program) -> Any:
     return program.add("beside", program.add("columns", program.seen, kept[~is_name]), program.add("float32", names))
 
 
-@functools.singledispatch
-def pixels_of(encoding: Any, program: Program) -> Any:
-    """What the observations show place by place [n, pixels]."""
-    return features_of(encoding, (), program)
-
-
-@pixels_of.register
-def _(encoding: Categories, program: Program) -> Any:
-    return program.add("columns", program.seen, encoding.vector.kept)
-
-
 @features_of.register
 def _(encoding: Standardized, encoder: Any, program: Program) -> Any:
     return program.seen * np.asarray(encoding.per_unit(encoder))

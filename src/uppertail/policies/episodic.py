@@ -1,7 +1,7 @@
-"""Policies that count the visits of an episode: an upper confidence bound, and a softmax."""
+"""The base of policies that count the visits of an episode, and a softmax."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,49 +38,6 @@ class CountsVisits(ExplorationPolicy):
         if decision.observation is None:
             return jnp.zeros(decision.num_actions)
         return decision.memory[visit_place(decision.observation)]
-
-
-@dataclasses.dataclass(frozen=True)
-class EpisodicUCB(CountsVisits):
-    """mean + c * std / (1 + n)^power, with n the visits to (s, a) within the episode.
-
-    The spread is what is not known over the whole run, and it is backed up as ever; visits of an episode count where an
-    action is chosen, not in a backup, which belongs to no episode. Where layouts change, a state that the run knows
-    still has to be left for another one in each episode (Henaff et al. 2023, arXiv 2306.03236, with power 1/2). Visits
-    are told apart by hashes, so observations have to repeat exactly.
-
-    Args:
-        c: how much the spread counts, at least 0.
-        power: how fast it falls with the visits, at least 0; 0 is `UCB`.
-
-    Examples:
-        >>> from uppertail.distributions.gaussian import GaussianReturn
-        >>> z = GaussianReturn(mean=jnp.array([[0.5, 0.0]]), std=jnp.array([[1.0, 1.0]]))  # one member, two actions
-        >>> policy, key = ut.EpisodicUCB(c=2.0), jax.random.key(0)
-        >>> decision = policy.begun(key, ut.Decision(ut.Gaussian(), z, observation=jnp.array(7)))
-        >>> first = policy.select(key, decision)
-        >>> again = decision.with_memory(policy.advance(key, decision, first))
-        >>> int(first), int(policy.select(key, again)), policy.scores(key, again).tolist()
-        (0, 1, [1.5, 2.0])
-    """
-
-    explores_by_spread: ClassVar[bool] = True
-    c: float = traced(2.0)
-    power: float = traced(1.0)
-
-    def __post_init__(self) -> None:
-        settle(self)
-        for name in ("c", "power"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}: use 0 or more.")
-
-    @property
-    def optimism(self) -> Float[Array, ""] | float:
-        return self.c
-
-    def scores(self, key: PRNGKeyArray, decision: Decision) -> Float[Array, " actions"]:
-        mean, spread = jnp.mean(decision.mean, axis=0), jnp.mean(decision.std, axis=0)
-        return mean + self.c * spread / (1.0 + self.visits(decision)) ** self.power
 
 
 @dataclasses.dataclass(frozen=True)

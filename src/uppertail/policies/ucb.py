@@ -22,11 +22,15 @@ class UCB(CountsVisits):
     The paper draws c from [1.7, 2.3] for each decision. A constant c, the default, commits to one plan: where many
     steps have to go right, as on DeepSea, a drawn one changes its plan on the way (docs/decisions/0012).
 
+    n is the number of visits to (s, a) within the episode, with a power above 0. The spread is what is not known over
+    the whole run. Where layouts change, a state may be well known from earlier episodes, but each new layout has to be
+    explored again (Henaff et al. 2023, arXiv 2306.03236, with power 1/2). A backup belongs to no episode: n is 0 there.
+
     Args:
         low: lowest c, at least 0.
         high: highest c, at least `low`.
-        power: how fast the spread counts less with n, the visits to this observation and action within the episode, at
-            least 0, as `EpisodicUCB` says; null: 1 where a network learns from names, such as kinds of tiles, else 0.
+        power: how fast the spread counts less with the visits, at least 0. A visit counts only where an observation
+            repeats exactly. null: 1 where a network learns from names, such as kinds of tiles, else 0.
 
     Examples:
         >>> from uppertail.distributions.gaussian import GaussianReturn
@@ -34,6 +38,14 @@ class UCB(CountsVisits):
         >>> decision = ut.Decision(ut.Gaussian(), z)
         >>> [int(ut.UCB(low=c, high=c).select(jax.random.key(0), decision)) for c in (0.1, 2.0)]
         [0, 1]
+        >>> policy, key = ut.UCB(1.6, 1.6, power=1.0), jax.random.key(0)  # 1 against 3.2 / (1 + n)
+        >>> here = policy.begun(key, ut.Decision(ut.Gaussian(), z, observation=jnp.array(7)))
+        >>> taken = []
+        >>> for _ in range(4):
+        ...     taken.append(int(policy.select(key, here)))
+        ...     here = here.with_memory(policy.advance(key, here, jnp.array(taken[-1])))
+        >>> taken
+        [1, 1, 1, 0]
     """
 
     explores_by_spread: ClassVar[bool] = True

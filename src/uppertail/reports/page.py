@@ -5,12 +5,14 @@ import gzip
 import html
 import importlib.resources
 import json
+import shlex
 import string
 
 import yaml
 
 from uppertail.parts import PARTS
 from uppertail.records import RunFolder
+from uppertail.records.folder import CONFIG
 from uppertail.reports.groups import NOTHING, Group
 
 COLUMNS = {
@@ -67,17 +69,24 @@ def _provenance(label: str, run: RunFolder) -> str:
     """Settings, versions, hardware and the command of a run, folded."""
     summary = run.summary
     hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
-    settings = yaml.safe_dump(
-        run.config or {name: summary[name] for name in (*PARTS, "settings")}, sort_keys=False, allow_unicode=True
+    given = run.config or {name: summary[name] for name in (*PARTS, "settings")}
+    settings = yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
+    chosen = "\n".join(
+        f"{name}: {json.dumps(each['value'])}{f' ({reason})' if (reason := each.get('reason')) else ''}"
+        for name, each in summary.get("plan", {}).items()
+        if given.get(name) != each["value"]
     )
-    again = f"uppertail train --config {run.path.name}/config.yaml --out NEW"
+    left_open = f"<p>What was chosen where it was left open:</p><pre>{html.escape(chosen)}</pre>" if chosen else ""
+    first, last = run.seeds[0], run.seeds[-1]
+    seeds = f"seed {first}" if first == last else f"{len(run.seeds)} seeds, from {first} to {last}"
+    again = f"uppertail train --config {shlex.quote(str(run.path / CONFIG))} --out NEW"
     times = f"{summary['wall_seconds']:,.0f} s, {summary['compile_seconds']:,.0f} s of it compiling"
     name = label if label == run.title else f"{label} ({run.title})"
     return (
         f"<details><summary>{html.escape(name)}: {times}</summary>"
-        f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {len(run.episodes)} seeds, "
-        f"from {run.seeds[0]} to {run.seeds[-1]}. The command that makes it again:</p>"
-        f"<pre>{html.escape(again)}</pre><pre>{html.escape(settings)}</pre></details>"
+        f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {seeds}. "
+        f"The command that makes it again:</p><pre>{html.escape(again)}</pre>"
+        f"<p>Its settings (null: left open):</p><pre>{html.escape(settings)}</pre>{left_open}</details>"
     )
 
 

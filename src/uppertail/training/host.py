@@ -155,8 +155,9 @@ class HostDriver(Driver):
 
         patience = Patience(self.say or (lambda line: None))
 
-        def after_step(over: int, asked: int) -> None:
+        def after_step(over: int) -> None:
             self.stop.require_time()
+            asked = episodes * len(self.seeds)
             patience(lambda passed: f"{over:,} of {asked:,} episodes were played in {passed:.0f} s.")
 
         return play_episodes(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes, after_step)

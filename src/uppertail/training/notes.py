@@ -86,7 +86,7 @@ def outside_of_space(facts: Facts, seen: ObservationSpace) -> str | None:
         return None
     step, place = np.argwhere(outside)[0].tolist()
     return (
-        f"Number {place} of observations, counted from 0, was {numbers[step, place]:.7g}, but its space goes from "
+        f"{_number(facts, place)} was {numbers[step, place]:.7g}, but its space goes from "
         f"{low[place]:.7g} to {high[place]:.7g}: {outside.any(axis=1).sum():,} of {len(numbers):,} observations of a "
         "random policy are outside of observation_space. Let it say what is shown; numbers are learned as they are."
     )
@@ -104,8 +104,13 @@ def heavy_tails(facts: Facts, encoding: Encoding) -> str | None:
         return None
     worst, tail = max(heavy.items(), key=lambda item: item[1].scale / item[1].usual)
     return (
-        f"Number {worst} of observations, counted from 0, is within {tail.usual:.3g} of its median in {USUAL:.0%} of "
+        f"{_number(facts, worst)} is within {tail.usual:.3g} of its median in {USUAL:.0%} of "
         f"the steps of a random policy, but up to {tail.most:.3g} away from it in others, which set its scale, so that "
         "the network hardly sees what differs in most steps: shrink what is large (--env.wrappers, "
         "gymnasium.wrappers.TransformObservation, with np.arcsinh or np.clip)."
     )
+
+
+def _number(facts: Facts, place: int) -> str:
+    name = f" ({facts.names[place]})" if facts.names and facts.names[place] else ""
+    return f"Number {place}{name} of observations, counted from 0,"

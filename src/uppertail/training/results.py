@@ -171,6 +171,10 @@ class TrainingResult:
         record, seeds = self.record, self.seeds
         counts = sorted(each.returns.size for each in record.episodes)
         count = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+        steps = f"{sum(record.env_steps):,} steps"
+        played = f"seed {seeds[0]}, {count} episodes, {steps}"
+        if len(seeds) > 1:
+            played = f"seeds {seeds[0]} to {seeds[-1]}, {count} episodes each, {steps} in all"
         solved = sum(episode is not None for episode in record.solved_episode)
         success = episode_text(median_episode(record.first_success_episode))
         doing = f"solved: {solved} of {len(seeds)} seeds; median first success: {success}; " * record.has_success
@@ -181,8 +185,7 @@ class TrainingResult:
         chosen = f"  {self.opening.removeprefix(f'{record.environment}: ')}\n" * bool(self.opening)
         return (
             f"{record.environment}: {record.method}, {record.asked['learner']['name']}\n{chosen}"
-            f"  {f'seeds {seeds[0]} to {seeds[-1]}' if len(seeds) > 1 else f'seed {seeds[0]}'}, {count} episodes each, "
-            f"{sum(record.env_steps):,} steps, {record.wall_seconds:.1f} s{' (interrupted)' * record.interrupted}\n"
+            f"  {played}, {record.wall_seconds:.1f} s{' (interrupted)' * record.interrupted}\n"
             f"  {doing}greedy return: {', '.join([*returns[:MOST_SHOWN], *['...'] * (len(returns) > MOST_SHOWN)])}\n"
             f"  best seed: {self.best_seed}; use act(observation), distribution(observation), episodes, plot(), record"
             f"{repeat}"

@@ -5,7 +5,6 @@ bytes each, in the thread that calls it; it hands parts of larger ones to other 
 """
 
 import contextlib
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -279,13 +278,13 @@ def play_episodes(
     act: Callable[..., Any],
     memory_of: Callable[[np.ndarray], PyTree],
     episodes: int,
-    after_step: Callable[[int, int], object],
+    after_step: Callable[[int], object],
 ) -> Played:
-    """Plays episodes of each seed, equally many in each of its environments: short episodes are not preferred.
+    """Plays episodes of each seed, in each of its environments as many or one fewer: short ones are not preferred.
 
     `in_training` is the number of environments of each seed while it trained. `act` gives actions [seeds, envs] and
     memory, from steps, observations, memory, where an episode begins, and masks; `memory_of` the memory at first.
-    `after_step` is called with how many of how many episodes are over.
+    `after_step` is called with how many episodes are over.
     """
     count, asked = len(seeds), min(episodes, _side_by_side(builder, PLAYED_TOGETHER, in_training))
     with contextlib.ExitStack() as opened:
@@ -293,9 +292,9 @@ def play_episodes(
         for host in hosts:
             opened.callback(host.close)
         envs = hosts[0].num_envs  # a user's vector environment has its own number
-        quota = math.ceil(episodes / envs)
-        returns, lengths = np.zeros((count, quota, envs)), np.zeros((count, quota, envs), np.int64)
-        taken, idle = np.zeros((count, quota, envs)), np.zeros((count, quota, envs))
+        quota = -(-np.maximum(episodes - np.arange(envs), 0) // envs)  # of each environment
+        shape = count, int(quota.max()), envs
+        returns, lengths, taken, idle = (np.zeros(shape, kind) for kind in (float, np.int64, float, float))
         played = np.zeros((count, envs), np.int64)
         step, begins = 0, np.ones((count, envs), bool)
         observations = begin_all([host.reset for host in hosts], seeds, AT_FIRST)
@@ -316,8 +315,9 @@ def play_episodes(
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real
                 observations[row] = now.observation
-            after_step(int(played.sum()), quota * envs * count)
-    return Played(*(each.reshape(count, -1)[:, :episodes] for each in (returns, lengths, idle / taken)))
+            after_step(int(played.sum()))
+    returns, lengths, idle, taken = (each.reshape(count, -1)[:, :episodes] for each in (returns, lengths, idle, taken))
+    return Played(returns, lengths, idle / taken)
 
 
 def _side_by_side(builder: GymnasiumBuilder, most: int, in_training: int) -> int:

@@ -97,10 +97,8 @@ def _mode(label: str, modes: list[str], pictures: bool) -> str:
     listed = f"render mode {', '.join(map(str, modes))}" if modes else "no render mode"
     if pictures and PICTURES not in modes:
         remedy = ": leave out --gif" if {WINDOW, TEXT} & set(modes) else ""
-        raise InputError(
-            f"{label} draws no pictures (it has {listed}, not {PICTURES}), so there is no GIF of it{remedy}."
-        )
+        raise InputError(f"{label} has {listed}, but a GIF needs {PICTURES}{remedy}.")
     for mode, needed in ((PICTURES, pictures), (WINDOW, {WINDOW, PICTURES} & {*modes}), (TEXT, TEXT in modes)):
         if needed:
             return mode
-    raise InputError(f"{label} has no render mode that could be watched: it has {listed}.")
+    raise InputError(f"{label} has {listed}, but to be watched it needs {WINDOW}, {PICTURES} or {TEXT}.")
