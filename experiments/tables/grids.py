@@ -117,7 +117,7 @@ def by_parts() -> list[list[str]]:
         "no_visits": "visits of the episode do not count", "optimistic_value": "one optimistic value",
         "no_evidence": "no evidence, epsilon-greedy", "count_bonus": "a count bonus", "distillation": "distillation",
     }  # fmt: skip
-    runs = {(run["env"], run["preset"]): run for run in _runs("minigrid_ids/*-seeds-*.json")}
+    runs = {(run["env"], run["preset"]): run for run in _runs("minigrid_ids/*-seeds-0-to-4.json")}
     compared = sorted({env for env, preset in runs if preset == "categorical"})
     rows = [["environment", "what is changed", "reached, each seed", "last, each seed", "greedy, each seed"]]
     return rows + [
