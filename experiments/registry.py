@@ -203,7 +203,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "MiniGrid's smaller environments by two presets, and by their ids",
         "tasks.minigrid_ids --out results/minigrid_ids", ("minigrid_ids/*",), ("minigrid",), 3.5,
         {"minigrid-ids": "grids:by_ids", "minigrid-parts": "grids:by_parts"}, again=True, needs=MINIGRID,
-        chosen_on="100 (counts of steps)", reported_on="0 to 4",
+        chosen_on="100, 101 (decision 61)", reported_on="0 to 4",
     ),
     "bsuite": Experiment(
         "bsuite's scores, after `uppertail study experiments/tasks/bsuite.yaml`",

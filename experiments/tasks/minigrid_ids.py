@@ -40,7 +40,8 @@ RUNS = {
 COMPARED = ("LavaGapS5", "Dynamic-Obstacles-Random-6x6")
 
 _BY_CHANCE = {"policy": ut.EpsilonGreedy(), "distribution": ut.PointMass()}
-OTHERS: dict[str, dict[str, Any]] = {
+METHODS: dict[str, dict[str, Any]] = {
+    "default": {},
     "categorical": {"distribution": ut.Categorical(), "learner": ut.GradientDescent()},
     "quantile": {"distribution": ut.Quantile(), "learner": ut.GradientDescent()},
     "no_visits": {"policy": ut.UCB(power=0.0)},
@@ -49,20 +50,21 @@ OTHERS: dict[str, dict[str, Any]] = {
     "count_bonus": {**_BY_CHANCE, "learner": Bonus(), "evidence": PixelsAlone()},
     "distillation": {**_BY_CHANCE, "learner": Bonus(), "evidence": DistilledPixels()},
 }
-"""What is compared with the defaults: other families; a spread that does not fall with the visits of an episode; one
-optimistic value that starts where the Gaussian's bound does, on the same network and evidence; the same network by
-epsilon-greedy, without the start; and the same again with a bonus as reward, by the counts or by distillation."""
+"""The defaults, and what is compared with them: other families; a spread that does not fall with the visits of an
+episode; one optimistic value that starts where the Gaussian's bound does, on the same network and evidence; the same
+network by epsilon-greedy, without the start; and the same again with a bonus as reward, by the counts or by
+distillation."""
 
 for _name in COMPARED:
-    RUNS[_name] |= dict.fromkeys(OTHERS, RUNS[_name]["default"])
+    RUNS[_name] |= dict.fromkeys(METHODS, RUNS[_name]["default"])
 
 RANDOM_EPISODES = 200
 
 
 def trained(name: str, preset: str, settings: ut.Settings) -> ut.TrainingResult:
     """A run by a preset, or by defaults, or by them with a part changed."""
-    if preset == "default" or preset in OTHERS:
-        return ut.train(ut.Gym(name), settings=settings, **OTHERS.get(preset, {}))
+    if preset in METHODS:
+        return ut.train(ut.Gym(name), settings=settings, **METHODS[preset])
     if preset == "imitation":
         env = ut.Gym(name, features="one_hot", values=11, returns=(0.0, 1.0))
         return ut.train(env, ut.PointMass(), ut.Softmax(), settings, learner=ut.Imitation())
