@@ -130,10 +130,8 @@ def test_on_the_slippery_lake_the_greedy_policy_is_good_long_before_exploration_
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [7919, 7920])
 def test_states_that_cost_are_not_sought_for_long(seed: int) -> None:
-    """Random actions return -451 in a queue, a rule by hand -245; a start above all returns earned -640 and -900.
-
-    Since decision 40 the queue explores longer: it is above random actions in the last quarter of 20,000 steps.
-    """
-    settings = ut.Settings(seeds=1, seed=seed, steps=20_000)
-    result = ut.train(ut.Gym("experiments.tasks.users_environments:Queue-v0"), settings=settings)
-    assert result.record.episodes[0].returns[-80:].mean() > -450
+    """Random actions return -451 in a queue, a rule by hand -245; a start above all returns earned -640 and -900."""
+    settings = ut.Settings(seeds=1, seed=seed, steps=10_000)
+    with pytest.warns(UserWarning, match="near integers tell more of what is paid soon than equal ones"):
+        result = ut.train(ut.Gym("experiments.tasks.users_environments:Queue-v0"), settings=settings)
+    assert result.record.episodes[0].returns[-40:].mean() > -450

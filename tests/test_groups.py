@@ -12,8 +12,9 @@ import jax
 import numpy as np
 import pytest
 
+from test_first_reward import Corridor
 from uppertail.distributions import Gaussian
-from uppertail.environments import Chain
+from uppertail.environments import Chain, FromGymnasium
 from uppertail.errors import InputError
 from uppertail.policies import UCB
 from uppertail.training import programs
@@ -81,16 +82,34 @@ SCRIPT = """
 """
 
 
-def test_several_devices_share_the_seeds() -> None:
-    """Two CPU devices, forced: seeds alone give the same bits, batched ones (as accelerators do) nearly the same."""
+def on_two_devices(script: str, *arguments: str) -> Any:
+    """What a script prints last, as JSON, where two CPU devices are forced."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
-    environment = {**os.environ, "XLA_FLAGS": flags}
-    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), json.dumps(SMALL)]
+    environment = {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
     printed = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
-    found = json.loads(printed.splitlines()[-1])
+    return json.loads(printed.splitlines()[-1])
+
+
+def test_several_devices_share_the_seeds() -> None:
+    """Seeds alone give the same bits, batched ones (as accelerators do) nearly the same."""
+    found = on_two_devices(SCRIPT, json.dumps(SMALL))
     assert found["devices"] == 2
     expected, alone, batched = run(7, 3), found["alone"], found["batched"]
     assert alone["env_steps"] == expected.record.env_steps
     assert_equal([np.asarray(leaf, np.float32) for leaf in alone["weights"]], jax.tree.leaves(expected.networks))
     assert np.isfinite(np.concatenate([np.ravel(leaf) for leaf in batched["weights"]])).all()
     assert min(batched["env_steps"]) >= 60
+
+
+def in_python() -> dict[str, Any]:
+    """A run whose environments Python steps, with a first reward that sets the range, and with the best networks."""
+    builder = FromGymnasium(functools.partial(Corridor, 1.0), id="Corridor", success=0.5)
+    result = train(builder, settings=Settings(seeds=2, steps=1024, episodes=10**6, evaluate_every=256))
+    assert "set by the first reward" in result.opening
+    return {"env_steps": result.record.env_steps, "greedy": result.record.greedy_returns}
+
+
+def test_several_devices_share_seeds_that_python_steps() -> None:
+    script = "import json, test_groups; print(json.dumps(test_groups.in_python(), default=float))"
+    assert on_two_devices(script) == json.loads(json.dumps(in_python(), default=float))

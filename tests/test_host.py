@@ -288,6 +288,7 @@ MOODY = Gym("Testing/Moody-v0", features="scaled", left_out=())  # which numbers
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The greedy policy of seed")
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_seed_k_of_several_follows_the_run_of_seed_k_alone(num_envs: int) -> None:
     together, alone = (
@@ -431,7 +432,7 @@ COLUMNS = ("returns", "lengths")
 @pytest.mark.slow
 def test_exploratory_is_the_share_of_actions_that_are_not_the_greedy_one() -> None:
     """None of a greedy policy's, and every other one of a blind one's, if no two values are equal."""
-    shares, env = [], Gym("Testing/Endless-v0", kwargs={"terminates": True})
+    shares, env = [], Gym("Testing/Toy-v0", compile="never")
     parts: dict[str, Any] = {"network": PerAction(), "evidence": NoEvidence()}
     for policy in (Greedy(), AT_RANDOM):
         seen: list[Any] = []

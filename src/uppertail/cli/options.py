@@ -136,23 +136,8 @@ def parse(
     file = read_options(Path(typed["config"])) if "config" in options and typed.get("config") else {}
     given = {**{name: value for name, value in preset.items() if "." not in name}, **file, **typed}
     given |= {part: content_of(given[part]) for part in parts if part in given}
-    if "env" in parts and "env" not in given and "env.id" in given:
-        given["env"] = "Gym"
-    if "env" in parts and isinstance(path := given.get("env"), str) and PROGRAM.match(path):
-        file, _, name = path.partition(":")
-        module = ".".join(each for each in Path(file).with_suffix("").parts if each not in ("..", "/"))
-        kind = name if name.isidentifier() else "Mine"
-        registered = name if is_id(name) else f"{kind}-v0"
-        example = f"gymnasium.register({registered!r}, entry_point={f'{module}:{kind}'!r})"
-        added = "" if is_id(name) else f", with {printable(example)} in it if it registers none"
-        raise InputError(
-            f"--env {printable(path)} names a file: name its module, as seen from the current folder, and the "
-            f"environment that it registers, such as {printable(module)}:{printable(registered)}{added}."
-        )
-    if "env" in parts and is_id(name := newest(given.get("env"))):
-        if given.setdefault("env.id", name) != name:
-            raise InputError(f"--env {printable(str(name))} and --env.id name two environments: leave one out.")
-        given["env"] = "Gym"
+    if "env" in parts:
+        _name_environment(given)
     if parts:
         find_here(given)
     classes = {part: kind for part in parts if (kind := _class_of(part, given))}
@@ -179,6 +164,32 @@ def parse(
         {part: classes.get(part) and _choice(part, classes[part], values) for part in parts}
         | {name: values.get(name, option.default) for name, option in options.items()}
         | ({"changes": changes} if changed else {})
+    )
+
+
+def _name_environment(given: dict[str, Any]) -> None:
+    """Gym, where the environment is an id of Gymnasium; InputError if it is a file, or has two ids."""
+    if "env" not in given and "env.id" in given:
+        given["env"] = "Gym"
+    if isinstance(path := given.get("env"), str) and PROGRAM.match(path):
+        raise InputError(_registered(path))
+    if is_id(name := newest(given.get("env"))):
+        if given.setdefault("env.id", name) != name:
+            raise InputError(f"--env {printable(str(name))} and --env.id name two environments: leave one out.")
+        given["env"] = "Gym"
+
+
+def _registered(path: str) -> str:
+    """How to name an environment that the program at a path registers."""
+    file, _, name = path.partition(":")
+    module = ".".join(each for each in Path(file).with_suffix("").parts if each not in ("..", "/"))
+    kind = name if name.isidentifier() else "Mine"
+    registered = name if is_id(name) else f"{kind}-v0"
+    example = f"gymnasium.register({registered!r}, entry_point={f'{module}:{kind}'!r})"
+    added = "" if is_id(name) else f", with {printable(example)} in it if it registers none"
+    return (
+        f"--env {printable(path)} names a file: name its module, as seen from the current folder, and the "
+        f"environment that it registers, such as {printable(module)}:{printable(registered)}{added}."
     )
 
 

@@ -135,10 +135,12 @@ def at(observation: Any, path: Path) -> Any:
 def _read_at(read: Callable[[Any], Any], observation: Any, path: Path) -> Any:
     """What is read of the part of an observation that is there; a ContractError names the part."""
     part = at(observation, path)
+    if not path:
+        return read(part)
     try:
         return read(part)
     except ContractError as error:
-        raise ContractError(f"{error}, at {_named(path)}" if path else str(error)) from error
+        raise ContractError(f"{error}, at {_named(path)}") from error
 
 
 def _named(path: Path) -> str:

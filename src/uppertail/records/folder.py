@@ -149,7 +149,7 @@ def config_of(folder: Path) -> Path:
     """The config.yaml of a folder; one without it is refused, since it is not that of a run."""
     config = folder / CONFIG
     if not config.is_file():
-        if (folder / CHECKPOINTS).is_dir():
+        if (folder / CHECKPOINTS).is_dir() and not (folder / SUMMARY).exists():
             raise InputError(
                 f"{folder} holds checkpoints of ut.train alone: repeat that call in Python, and use its result."
             )

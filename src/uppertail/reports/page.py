@@ -7,6 +7,7 @@ import importlib.resources
 import json
 import shlex
 import string
+from typing import Any
 
 import yaml
 
@@ -71,12 +72,6 @@ def _provenance(label: str, run: RunFolder) -> str:
     hardware = ", ".join(f"{name} {value}" for name, value in summary["hardware"].items())
     given = run.config or {name: summary[name] for name in (*PARTS, "settings")}
     settings = yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
-    chosen = "\n".join(
-        f"{name}: {json.dumps(each['value'])}{f' ({reason})' if (reason := each.get('reason')) else ''}"
-        for name, each in summary.get("plan", {}).items()
-        if given.get(name) != each["value"]
-    )
-    left_open = f"<p>What was chosen where it was left open:</p><pre>{html.escape(chosen)}</pre>" if chosen else ""
     first, last = run.seeds[0], run.seeds[-1]
     seeds = f"seed {first}" if first == last else f"{len(run.seeds)} seeds, from {first} to {last}"
     again = f"uppertail train --config {shlex.quote(str(run.path / CONFIG))} --out NEW"
@@ -86,8 +81,20 @@ def _provenance(label: str, run: RunFolder) -> str:
         f"<details><summary>{html.escape(name)}: {times}</summary>"
         f"<p>{html.escape(hardware)}; {summary['env_steps']:,} environment steps of {seeds}. "
         f"The command that makes it again:</p><pre>{html.escape(again)}</pre>"
-        f"<p>Its settings (null: left open):</p><pre>{html.escape(settings)}</pre>{left_open}</details>"
+        f"<p>Its settings (null: left open):</p><pre>{html.escape(settings)}</pre>"
+        f"{_chosen(given, summary.get('plan', {}))}</details>"
     )
+
+
+def _chosen(given: dict[str, Any], plan: dict[str, dict[str, Any]]) -> str:
+    """What a plan chose where it was left open, and why."""
+    chosen = [
+        f"{name}: {json.dumps(each['value'])}{f' ({reason})' if (reason := each.get('reason')) else ''}"
+        for name, each in plan.items()
+        if given.get(name) != each["value"]
+    ]
+    lines = html.escape("\n".join(chosen))
+    return f"<p>What was chosen where it was left open:</p><pre>{lines}</pre>" if chosen else ""
 
 
 def _file(name: str) -> str:

@@ -171,8 +171,7 @@ class CompiledDriver(Driver):
         self.most = math.ceil(EVALUATION_STEPS / builder.repeats)
 
     def begin(self) -> None:
-        arguments = self.keys.run, self.environments
-        self.first, self.first_mask = self.programs.compiled(_first, None, *arguments)(*arguments)
+        self.first, self.first_mask = self.programs.call(_first, None, self.keys.run, self.environments)
 
     def release(self) -> None:
         """Nothing is open."""
@@ -190,8 +189,7 @@ class CompiledDriver(Driver):
         self._chunks: list[Callable[..., Any]] = []
 
     def start(self) -> State:
-        arguments = (self.keys.run, self.environments)
-        return self.groups.split(self.programs.compiled(CompiledRun.init, self.run, *arguments)(*arguments))
+        return self.groups.split(self.programs.call(CompiledRun.init, self.run, self.keys.run, self.environments))
 
     def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:
         return self.groups.join([part(each) for each in state])
@@ -224,8 +222,7 @@ class CompiledDriver(Driver):
     def play(self, networks: Network, policy: ExplorationPolicy, episodes: int) -> Played:
         run = CompiledRun(self.run.loop, policy, self.most)
         arguments = (self.keys.evaluation, self.environments, networks)
-        play = self.programs.compiled(CompiledRun.play, run, *arguments, static=(episodes,))
-        return Played(*map(np.asarray, play(*arguments)))
+        return Played(*map(np.asarray, self.programs.call(CompiledRun.play, run, *arguments, static=(episodes,))))
 
     def saved(self) -> dict[str, np.ndarray]:
         return {}

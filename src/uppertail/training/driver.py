@@ -80,22 +80,20 @@ class Driver(abc.ABC):
 
     def refit(self, state: State, loop: Loop) -> State:
         """The state to go on from with a loop whose distribution is fitted to another range of returns."""
-        program = self.programs.compiled_later(_refitted, (self.loop.learner, loop.learner))
+        refit = functools.partial(self.programs.call, _refitted, (self.loop.learner, loop.learner))
         self.use(loop, None)
 
         def refitted(run: RunState) -> RunState:
-            best = run.best and run.best._replace(
-                network=program(run.learned._replace(network=run.best.network)).network
-            )
-            return run._replace(learned=program(run.learned), best=best)
+            best = run.best and run.best._replace(network=refit(run.learned._replace(network=run.best.network)).network)
+            return run._replace(learned=refit(run.learned), best=best)
 
         return [*map(refitted, state)]
 
     def compared(self, state: State, returns: Float[np.ndarray, " seeds"]) -> State:
         """The state with the best networks, after greedy episodes of now had these mean returns."""
         of_groups = zip(state, self.groups.split(returns.astype(np.float32)), strict=True)
-        compare = functools.partial(self.programs.compiled_later, Loop.compared, self.loop)
-        return [run._replace(best=compare()(self.loop.without_data(run), mean)) for run, mean in of_groups]
+        compare = functools.partial(self.programs.call, Loop.compared, self.loop)
+        return [run._replace(best=compare(self.loop.without_data(run), mean)) for run, mean in of_groups]
 
     @abc.abstractmethod
     def start(self) -> State:

@@ -115,7 +115,7 @@ class HostDriver(Driver):
 
     def start(self) -> State:
         arguments = (self.keys.run, self._begun, self._begun_masks)
-        state = self.programs.compiled(_init, self.loop, *arguments, static=(self.num_actions,))(*arguments)
+        state = self.programs.call(_init, self.loop, *arguments, static=(self.num_actions,))
         return self._go_on(state, state.episode)
 
     def gather(self, state: State, part: Callable[[RunState], PyTree] = lambda run: run) -> PyTree:

@@ -124,8 +124,12 @@ class Programs:
                 self._compiling -= 1
                 self.compile += 0.0 if self._compiling else time.perf_counter() - self._since
 
+    def call(self, function: Callable[..., Any], parts: Any, *arguments: PyTree, **options: Any) -> Any:
+        """What the same program returns of these arguments, on the device where they are."""
+        return self.compiled(function, parts, *arguments, **options)(*arguments)
+
     def compiled_later(self, function: Callable[..., Any], parts: Any, **options: Any) -> Callable[..., Any]:
-        """The same for the arguments of the first call."""
+        """The same for the arguments of the first call, and later ones on the same device."""
         program: Callable[..., Any] | None = None
 
         def call(*arguments: Any) -> Any:

@@ -318,8 +318,7 @@ def unsettled(run: Run, networks: Network) -> str | None:
     all_tried = np.all(np.all(tried, axis=2) | ~seen, axis=1)
     if not all_tried.any():
         return None
-    moments = run.programs.compiled_later(_moments_of_table, run.loop.agent.family)
-    mean, std = map(np.asarray, moments(networks.values))
+    mean, std = map(np.asarray, run.programs.call(_moments_of_table, run.loop.agent.family, networks.values))
     chosen = np.argmax(mean + float(policy.optimism) * std, axis=2)
     lost = mean.max(axis=2) - np.take_along_axis(mean, chosen[..., None], axis=2)[..., 0]
     worse = (seen & (lost > WORSE * (run.returns.high - run.returns.low))).sum(axis=1) * all_tried
@@ -349,8 +348,8 @@ def unfinished(run: Run, result: TrainingResult) -> str | None:
     is_left = np.any(untried, axis=(1, 2))
     if not any(agent.family.is_mean) or not is_left.any():  # what is known has no mean of its own, or is all
         return None
-    moments = run.programs.compiled_later(_known_and_hoped_for, agent)
-    means, bounds = map(np.asarray, moments(networks, run.driver.first, run.driver.first_mask))
+    arguments = (networks, run.driver.first, run.driver.first_mask)
+    means, bounds = map(np.asarray, run.programs.call(_known_and_hoped_for, agent, *arguments))
     hopes = np.minimum(bounds, run.returns.high) if run.returns.known else bounds
     is_open = is_left & (hopes - means > MORE * range_of(run.returns))
     found = zip(result.seeds, result.record.solved_episode, is_open, means, hopes, strict=True)

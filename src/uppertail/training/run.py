@@ -204,8 +204,6 @@ class Run:
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
         limits = settings.most_episodes, settings.steps
         self.loop = Loop(learner, settings.steps_per_rollout, *limits, counted, settings.evaluate_every is not None)
-        self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
-        self._best_mean = self.programs.compiled_later(_best_mean, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
 
@@ -240,7 +238,8 @@ class Run:
         """The highest mean of what was tried in a table; minus infinity: there is none, or optimism is in its mean."""
         if not isinstance(self._asked_method.chosen_learner, LeastSquares) or not self.method.distribution.has_spread:
             return -math.inf
-        return float(self._best_mean(self.driver.gather(state, lambda run: run.learned.network)).max())
+        networks = self.driver.gather(state, lambda run: run.learned.network)
+        return float(self.programs.call(_best_mean, self.loop.agent.family, networks).max())
 
     @property
     def has_chance(self) -> bool:
@@ -360,7 +359,7 @@ class Run:
 
     def networks(self, state: State) -> Network:
         """What all seeds have learned, at the limits of those that have reached theirs."""
-        return self.driver.gather(state, self.programs.compiled_later(Loop.result, self.loop))
+        return self.driver.gather(state, functools.partial(self.programs.call, Loop.result, self.loop))
 
     def has_met_chance(self, state: State) -> bool:
         """Whether a pair of a table led to different outcomes, where a random policy saw no chance."""
@@ -388,7 +387,8 @@ class Run:
     def start_returns(self, state: State) -> Moments:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
-        mean, std = self._start_moments(networks, self.driver.first, self.driver.first_mask)
+        arguments = (networks, self.driver.first, self.driver.first_mask)
+        mean, std = self.programs.call(_start_moments, self.loop.agent.family, *arguments)
         return np.asarray(mean), np.asarray(std)
 
     def recorded(self, networks: Network) -> Distributions | None:
