@@ -16,6 +16,7 @@ from uppertail.environments.gymnasium import builder as builder_module
 from uppertail.environments.gymnasium.vector import episode_seed
 from uppertail.training.driver import Played
 from uppertail.training.rollouts import play_episodes
+from worlds import Cell
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -101,3 +102,20 @@ def test_what_asks_for_more_than_can_be_open_is_refused_before_training(more: di
     words = "cannot be made .*Address already in use.*It was made before: if only one can be open at a time, use"
     with at_most(1), pytest.raises(ut.InputError, match=words):
         ut.train(ut.FromGymnasium(Bound), settings=ut.Settings(steps=400, **more))
+
+
+class Shared(Cell):
+    """Copies pay into one array that they share."""
+
+    paid = np.zeros(())
+
+    def step(self, action: Any) -> Any:
+        after, self.paid[...], *ends = super().step(action)
+        return after, self.paid, *ends
+
+
+def test_a_reward_in_an_array_that_copies_share_is_read_when_it_is_paid() -> None:
+    copies = ut.FromGymnasium(Shared).open(0, 3)
+    copies.reset()
+    assert copies.step(np.array([1, 0, 1])).reward.tolist() == [1.0, 0.0, 1.0]
+    copies.close()
