@@ -43,6 +43,7 @@ from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
 from uppertail.training.notes import (
     beyond_the_limit,
+    beyond_the_peak,
     heavy_tails,
     much_in_common,
     outside_of_space,
@@ -183,6 +184,7 @@ class Run:
             None if by_gradients else too_many_pairs(facts, seen, self._listed, self.settings.steps),
             much_in_common(facts, by_gradients),
             outside_of_space(facts, seen),
+            beyond_the_peak(np.asarray(self.driver.first), seen),
             heavy_tails(facts, self._encoding),
             facts.builder.merged,
         )
