@@ -149,7 +149,7 @@ class Run:
         self._asked_method, self.settings = resolved(method, settings, encoding, before)
         self._encoding = self._asked_method.encoding(encoding)
         self.ledger = Ledger(self.settings, builder.criterion, self.programs, builder.repeats, builder.steps_of)
-        if before is not None and before.returns is not None:
+        if before is not None and before.returns is not None and builder.known_returns in (None, before.returns):
             self._chosen["returns"] = before.entries["returns"]
             self._fit(before.returns)
         else:
