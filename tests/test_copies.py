@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 
 import uppertail as ut
 from uppertail.environments.gymnasium import builder as builder_module
@@ -178,3 +179,11 @@ def test_an_end_without_its_last_observation_is_named() -> None:
     with pytest.raises(ContractError, match=r"^its info has no final_obs where an episode ended, as AutoresetMode"):
         host.step(np.ones(2, np.int64))
     host.close()
+
+
+def test_a_wrapper_that_scales_by_what_a_copy_saw_is_told_of() -> None:
+    builder = ut.FromGymnasium(Cell, wrappers=[NormalizeObservation, NormalizeReward], id="Cell")
+    for name in ("NormalizeObservation", "NormalizeReward"):
+        said = f"{name} scales by what each copy of Cell saw itself, so an evaluation has other numbers"
+        assert said in (builder.note or "")
+    assert ut.FromGymnasium(Cell, id="Cell").note is None

@@ -279,6 +279,12 @@ class GymnasiumBuilder(PackageBuilder):
             "look the same: if observations repeat, --env.encoding hashed tells them apart."
             for name in self.inspected.observed.sharing
         )
+        lines += (
+            f"{name} scales by what each copy of {self.label} saw itself, so an evaluation has other numbers: leave it "
+            "out, since numbers and returns are scaled here, or scale by fixed numbers (--env.wrappers, "
+            "gymnasium.wrappers.TransformObservation)."
+            for name in self.inspected.normalizing
+        )
         if origins := self.interface.reading.origins:
             shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])
             more = ", ..." * (len(origins) > SHOWN)
