@@ -8,8 +8,16 @@ import pytest
 import scipy.stats
 
 from uppertail.analysis.figures import learning_curves
-from uppertail.analysis.statistics import CONFIDENCE, RESAMPLES, bootstrap, learning_curve, share_interval
+from uppertail.analysis.statistics import (
+    CONFIDENCE,
+    RESAMPLES,
+    bootstrap,
+    learning_curve,
+    mean_interval,
+    share_interval,
+)
 from uppertail.records import Episodes
+from uppertail.reports.groups import curve
 
 
 def episodes_of(returns):
@@ -78,3 +86,11 @@ def test_curves_are_drawn_even_before_the_first_episode(tmp_path):
     learning_curves(tmp_path / "b.png", "nothing yet", {"A": [Episodes.none()]})
     for name in ("a.png", "b.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_small_numbers_keep_their_digits_in_tables_and_charts():
+    """They were rounded to four decimals: a return of 0.000001 was 0."""
+    assert mean_interval([1e-6]) == [1e-6] * 3
+    assert mean_interval([1.23456789e-5] * 3) == [1.23457e-5] * 3
+    [line] = curve(0, [episodes_of([1e-6, 3e-6])])
+    assert line["points"] == [[1, 1e-6], [2, 2e-6]]

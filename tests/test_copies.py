@@ -10,12 +10,17 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 
 import uppertail as ut
 from uppertail.environments.gymnasium import builder as builder_module
 from uppertail.environments.gymnasium.vector import episode_seed
+from uppertail.errors import ContractError
+from uppertail.training import rollouts
 from uppertail.training.driver import Played
 from uppertail.training.rollouts import play_episodes
+from worlds import Cell
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -101,3 +106,84 @@ def test_what_asks_for_more_than_can_be_open_is_refused_before_training(more: di
     words = "cannot be made .*Address already in use.*It was made before: if only one can be open at a time, use"
     with at_most(1), pytest.raises(ut.InputError, match=words):
         ut.train(ut.FromGymnasium(Bound), settings=ut.Settings(steps=400, **more))
+
+
+class Shared(Cell):
+    """Copies pay into one array that they share."""
+
+    paid = np.zeros(())
+
+    def step(self, action: Any) -> Any:
+        after, self.paid[...], *ends = super().step(action)
+        return after, self.paid, *ends
+
+
+def test_a_reward_in_an_array_that_copies_share_is_read_when_it_is_paid() -> None:
+    copies = ut.FromGymnasium(Shared).open(0, 3)
+    copies.reset()
+    assert copies.step(np.array([1, 0, 1])).reward.tolist() == [1.0, 0.0, 1.0]
+    copies.close()
+
+
+class Others(Cell):
+    """From the third on, actions are counted from 1."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Others.made += 1
+        self.action_space = spaces.Discrete(2, start=int(Others.made > 2))
+
+
+def test_copies_with_other_actions_are_refused() -> None:
+    """They were stepped with the numbers of the first one's."""
+    with pytest.raises(ut.InputError, match=r"^Others has other actions when it is made again: give a function that "):
+        ut.train(Others, seeds=4, steps=16)
+
+
+def of_vector(mode: AutoresetMode, env: Any = Cell) -> ut.FromGymnasium:
+    return ut.FromGymnasium(lambda: SyncVectorEnv([env, env], autoreset_mode=mode))
+
+
+@pytest.mark.parametrize("more", [{"num_envs": 4}, {"vectorization": "async"}])
+def test_a_vector_environment_has_its_own_number(more: dict[str, Any]) -> None:
+    builder = of_vector(AutoresetMode.NEXT_STEP)
+    if "vectorization" in more:
+        builder = builder.with_settings(**more)
+    with pytest.raises(ut.InputError, match="is used as it is, here 2 for each seed: leave num_envs and vectorization"):
+        builder.open(0, more.get("num_envs", 1))
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, AutoresetMode.NEXT_STEP])
+def test_episodes_of_a_vector_environment_that_never_end_are_cut(
+    mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endless(Cell):
+        def step(self, action: Any) -> Any:
+            return *super().step(action)[:2], False, False, {}
+
+    monkeypatch.setattr(rollouts, "EVALUATION_STEPS", 30)
+    played = play(of_vector(mode, Endless), 3)
+    assert played.lengths.tolist() == played.returns.tolist() == [[30] * 3] * 2
+
+
+def test_an_end_without_its_last_observation_is_named() -> None:
+    class Bare(SyncVectorEnv):
+        def step(self, actions: Any) -> Any:
+            return *super().step(actions)[:4], {}
+
+    host = ut.FromGymnasium(lambda: Bare([Cell, Cell], autoreset_mode=AutoresetMode.SAME_STEP)).open(0, 1)
+    host.reset()
+    for _ in range(7):
+        host.step(np.ones(2, np.int64))
+    with pytest.raises(ContractError, match=r"^its info has no final_obs where an episode ended, as AutoresetMode"):
+        host.step(np.ones(2, np.int64))
+    host.close()
+
+
+def test_a_wrapper_that_scales_by_what_a_copy_saw_is_told_of() -> None:
+    builder = ut.FromGymnasium(Cell, wrappers=[NormalizeObservation, NormalizeReward], id="Cell")
+    for name in ("NormalizeObservation", "NormalizeReward"):
+        said = f"{name} scales by what each copy of Cell saw itself, so an evaluation has other numbers"
+        assert said in (builder.note or "")
+    assert ut.FromGymnasium(Cell, id="Cell").note is None

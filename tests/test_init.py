@@ -38,6 +38,14 @@ def test_a_run_starts_from_what_another_one_learned(learned):
     assert f"init: {learned}" in Path("from_there", "config.yaml").read_text()
 
 
+def test_another_range_of_returns_is_not_that_of_what_was_learned(refused):
+    """The given range was ignored, and the first one's was used."""
+    pays = ["train", "--env", "experiments.tasks.users_environments:Advertisement-v0", "--quiet", "--seeds", "1"]
+    assert main([*pays, "--steps", "64", "--out", "first"]) == 0
+    given = refused([*pays, "--steps", "64", "--env.returns", "[0, 900]", "--init", "first", "--out", "second"])
+    assert "init is first, whose run was made with" in given
+
+
 def test_a_large_end_is_not_kept_unless_it_is_asked_for(monkeypatch, refused):
     few = [*CHAIN, "--steps", "16", "--out"]
     monkeypatch.setattr(cli_train, "MOST_BYTES", 1000)

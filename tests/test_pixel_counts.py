@@ -129,9 +129,8 @@ def test_bad_settings_are_sentences() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [7919, 7920])
-def test_a_room_that_flickers_is_learned(seed: int) -> None:
-    settings = ut.Settings(seeds=1, seed=seed, steps=6_000)
+def test_a_room_that_flickers_is_learned() -> None:
+    settings = ut.Settings(seeds=1, seed=7919, steps=6_000)
     with pytest.warns(UserWarning, match="counts of pixels"):
         result = ut.train(lambda: TimeLimit(Pictured(size=12, flicker=True), 100), settings=settings)
     assert result.record.episodes[0].returns[-20:].mean() == 1.0

@@ -125,7 +125,7 @@ def test_a_seed_that_never_got_there_is_censored_and_one_that_fell_is_seen_to():
     assert seen[groups.KEPT].at.tolist() == [30 + 26, 50]
     assert seen[groups.KEPT].happened.tolist() == [True, False]
     line = groups.survival(0, seen[groups.FIRST])
-    assert line["points"] == [[0, 1.0], [1, 0.6667], [11, 0.3333], [80, 0.3333]]
+    assert line["points"] == [[0, 1.0], [1, 0.666667], [11, 0.333333], [80, 0.333333]]
     row = groups.table_row("m", run, seen)
     assert (row["first success"], row["seeds solved"]) == ("11 [1, never]", "2 of 3")
     run.__dict__["summary"]["success"] = None

@@ -176,6 +176,8 @@ def test_a_batch_of_dictionaries_is_a_list():
     np.testing.assert_array_equal(run.act(both), [0, 1])
     with pytest.raises(InputError, match="or a list of such"):
         run.act({"sign": 1})
+    with pytest.raises(InputError, match="as a tuple if it is a list, or a list of such"):
+        run.act([1, np.zeros(2)])
     for number in (np.nan, np.inf):
         with pytest.raises(InputError, match="all its numbers must be finite"):
             run.act({"sign": 1, "place": np.full(2, number)})

@@ -186,6 +186,23 @@ def test_numbers_outside_of_their_space_are_said(more: float, said: bool) -> Non
     ] * said
 
 
+@pytest.mark.parametrize(("peak", "kind", "said"), [(1, np.float32, True), (1, np.uint8, True), (255, np.uint8, False)])
+def test_images_outside_of_their_space_are_said(peak: int, kind: Any, said: bool) -> None:
+    class Bright(Cell):
+        observation_space = spaces.Box(0, peak, (12, 12, 1), kind)
+
+        def reset(self, **settings: Any) -> Any:
+            return np.full((12, 12, 1), 200, kind), super().reset(**settings)[1]
+
+        def step(self, action: Any) -> Any:
+            return self.np_random.integers(200, size=(12, 12, 1)).astype(kind), *super().step(action)[1:]
+
+    run = Run(ut.FromGymnasium(Bright), Method(), ut.Settings(seeds=1))
+    run.close()
+    words = "A pixel of the first image was 200 in size, but its space reaches 1. "
+    assert [note.startswith(words) for note in run.notes if "observation_space" in note] == [True] * said
+
+
 class Tailed(Cell):
     """Two numbers: the first is small but once in `rare` steps, and the second is never large."""
 

@@ -50,9 +50,14 @@ def percentiles(estimates: Float[np.ndarray, " resamples"]) -> Interval:
     return Interval(*(float(each) for each in (estimates[0], *np.nanquantile(estimates[1:], QUANTILES))))
 
 
+def significant(number: float) -> float:
+    """Six digits of a number, as tables and charts have them, however small it is."""
+    return float(f"{number:.6g}")
+
+
 def mean_interval(values: Sequence[float]) -> list[float]:
     """Mean over seeds, and the lower and upper end of its bootstrap interval, for a table."""
-    return [round(float(bound), 4) for bound in bootstrap([np.asarray(values, np.float64)], np.mean)]
+    return [significant(bound) for bound in bootstrap([np.asarray(values, np.float64)], np.mean)]
 
 
 def share_interval(holds: Sequence[bool]) -> list[float]:

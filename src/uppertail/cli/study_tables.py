@@ -14,16 +14,15 @@ NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final 
 
 def show_cells(document: Mapping[str, Any]) -> None:
     """Prints a row for each cell that has results, and the exponents of growth."""
+    cells = [cell for cell in document["cells"] if "seeds" in cell]
+    any_success = any(cell["success"] for cell in cells)
     rows = [
         {
             "cell": title_of(cell["name"]),
-            "seeds\nsolved": f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
-            "first success\n(episode)": _median(cell[FIRST_SUCCESS]),
-            "solved after\n(episode)": _median(cell[SOLVED]),
+            **(_successes(cell) if any_success else {}),
             "final\nreturn": "" if cell[FINAL_RETURN] is None else _interval(*cell[FINAL_RETURN].values()),
         }
-        for cell in document["cells"]
-        if "seeds" in cell
+        for cell in cells
     ]
     if not rows:
         return
@@ -34,6 +33,16 @@ def show_cells(document: Mapping[str, Any]) -> None:
             if row[metric] is not None:
                 power = _interval(*row[metric].values())
                 print(f"{row['method']}: episodes until {NAMES[metric]} grow with {row['over']} to the power {power}.")
+
+
+def _successes(cell: Mapping[str, Any]) -> dict[str, str]:
+    """The columns of a cell that count successes; empty where they are not defined."""
+    columns = {
+        "seeds\nsolved": f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
+        "first success\n(episode)": _median(cell[FIRST_SUCCESS]),
+        "solved after\n(episode)": _median(cell[SOLVED]),
+    }
+    return columns if cell["success"] else dict.fromkeys(columns, "")
 
 
 def show_trials(document: Mapping[str, Any], most: int = 10) -> None:

@@ -35,6 +35,11 @@ class Actions(NamedTuple):
     note: str | None = None
     sizes: tuple[int, ...] | None = None
 
+    def equal(self, other: "Actions") -> bool:
+        """Whether an environment takes the same for each number."""
+        own = [np.arange(each.size) if each.own is None else each.own for each in (self, other)]
+        return np.array_equal(own[0], own[1]) and (self.first, self.sizes) == (other.first, other.sizes)
+
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
         """What pictures call those that are more than a whole number."""

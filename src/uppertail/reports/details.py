@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from uppertail.analysis.statistics import significant
 from uppertail.compiling import jitted
 from uppertail.errors import InputError
 from uppertail.exact import exact_returns, optimal_policy
@@ -136,5 +137,5 @@ def exact(seed: Seed, states: list[int]) -> list[list[Any]]:
     for place, action in np.argwhere(np.broadcast_to(mask, (len(states), seed.table.num_actions))).tolist():
         z = returns[states[place], action]
         likeliest = np.sort(np.argsort(-z.probabilities)[:MOST_ATOMS])
-        rows += [[place, action, round(float(z.atoms[k]), 5), round(float(z.probabilities[k]), 4)] for k in likeliest]
+        rows += [[place, action, *map(significant, (float(z.atoms[k]), float(z.probabilities[k])))] for k in likeliest]
     return rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from uppertail.analysis.statistics import Times, kaplan_meier, learning_curve, median
+from uppertail.analysis.statistics import Times, kaplan_meier, learning_curve, median, significant
 from uppertail.errors import InputError
 from uppertail.records import Episodes, RunFolder, Success, plain
 from uppertail.reports.details import detail
@@ -133,7 +133,7 @@ def curve(method: int, seeds: list[Episodes], points: int = POINTS) -> list[dict
 
 def exploration(method: int, log: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Share of exploratory actions, chunk by chunk, by the mean number of episodes; what is no number is left out."""
-    each = [(_round(line.get("episode/count"), 1), line.get("exploration/share")) for line in log]
+    each = [(_round(line.get("episode/count")), line.get("exploration/share")) for line in log]
     points = [point for point in each if point[0] is not None]
     return [_line(method, points)] if points else []
 
@@ -193,8 +193,8 @@ def _episodes(found: tuple[float | None, float | None, float | None]) -> str:
     return value if value == "never" else f"{value} [{low}, {high}]"
 
 
-def _round(value: Any, digits: int = 4) -> float | None:
+def _round(value: Any) -> float | None:
     """A number for JSON; None if it is not finite, or no number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return round(float(value), digits)
+    return significant(value)

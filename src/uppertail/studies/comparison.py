@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from uppertail.analysis.statistics import RESAMPLES, Interval, Times, bootstrap, percentiles, resample, restricted_means
+from uppertail.analysis.statistics import (
+    RESAMPLES,
+    Interval,
+    Times,
+    bootstrap,
+    percentiles,
+    resample,
+    restricted_means,
+    significant,
+)
 from uppertail.errors import InputError
 from uppertail.records import CONFIG, RunFolder
 from uppertail.studies.cells import ENVIRONMENT, FINAL_RETURN, NAME, TIMES, Cell, environment_of, key, text
@@ -97,7 +106,7 @@ def verdict(found: Mapping[str, float]) -> str:
 
 
 def _round(numbers: Any) -> dict[str, float]:
-    return {name: float(f"{value:.6g}") for name, value in numbers._asdict().items()}
+    return {name: significant(value) for name, value in numbers._asdict().items()}
 
 
 def _folders(what: str, study: StudyFolder | None) -> list[Path]:

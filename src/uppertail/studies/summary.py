@@ -51,6 +51,7 @@ def summary(
 def _numbers(run: RunFolder) -> dict[str, Any]:
     sample = SeedResults.of([run])
     numbers: dict[str, Any] = {"seeds": len(run.episodes), "seconds": run.summary["wall_seconds"]}
+    numbers["success"] = run.success.is_defined
     for metric, seen in sample.times.items():
         numbers[metric] = {
             **dict(zip(("median", "low", "high"), median(seen), strict=True)),

@@ -1,10 +1,11 @@
 """Sentences for the user before a run: what it will not learn well as it was asked for, and what to do."""
 
 import numpy as np
+from jaxtyping import Shaped
 
 from uppertail.defaults import Facts
 from uppertail.defaults.left_out import USUAL, tail_of
-from uppertail.encodings import Encoding, Numbers, ObservationSpace, States
+from uppertail.encodings import Encoding, Numbers, ObservationSpace, Pixels, States
 from uppertail.encodings.standardized import Standardized
 from uppertail.environments import Actions, EnvironmentBuilder, GymnasiumBuilder
 from uppertail.training.programs import on_accelerator
@@ -89,6 +90,19 @@ def outside_of_space(facts: Facts, seen: ObservationSpace) -> str | None:
         f"{_number(facts, place)} was {numbers[step, place]:.7g}, but its space goes from "
         f"{low[place]:.7g} to {high[place]:.7g}: {outside.any(axis=1).sum():,} of {len(numbers):,} observations of a "
         "random policy are outside of observation_space. Let it say what is shown; numbers are learned as they are."
+    )
+
+
+def beyond_the_peak(first: Shaped[np.ndarray, "seeds ..."], seen: ObservationSpace) -> str | None:
+    """A sentence if pixels of the first images are beyond the largest bound that the environment declares."""
+    if not isinstance(seen, Pixels):
+        return None
+    largest = np.abs(first.astype(float)).max()
+    if largest <= seen.peak * (1 + ROUNDING):
+        return None
+    return (
+        f"A pixel of the first image was {largest:.7g} in size, but its space reaches {seen.peak:.7g}. Let "
+        "observation_space say what is shown: pixels are learned as shares of its largest bound."
     )
 
 

@@ -134,7 +134,11 @@ class Player:
             if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
                 pair = "observation is what reset returns, an observation and an info: give the first alone."
                 raise InputError(pair) from error
-            shape, wanted = self.interface.reading.shape, f"{self.interface.form}, or a list of such"
+            shape, as_tuple = (
+                self.interface.reading.shape,
+                ", as a tuple if it is a list" * isinstance(observation, list),
+            )
+            wanted = f"{self.interface.form}{as_tuple}, or a list of such"
             if shape is not None:
                 wanted = f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")
             raise InputError(

@@ -88,9 +88,9 @@ def beyond_what_was_given(run: Run) -> str | None:
 
 def endless(run: Run) -> str | None:
     """A sentence if no episode ended."""
-    if any(seed.returns.size for seed in run.ledger.episodes):
-        return None
     builder, steps = run.builder, max(run.ledger.env_steps)
+    if not steps or any(seed.returns.size for seed in run.ledger.episodes):
+        return None
     may_go_on = isinstance(builder, GymnasiumBuilder) and (
         builder.may_go_on or (builder.inspected.own_limit or steps) < steps  # it is another kind of number
     )

@@ -43,6 +43,7 @@ from uppertail.training.loop import Loop, SeedKeys, StepRecord, all_seed_keys
 from uppertail.training.method import Method, asked_of_gradients, resolved, sanity_warnings
 from uppertail.training.notes import (
     beyond_the_limit,
+    beyond_the_peak,
     heavy_tails,
     much_in_common,
     outside_of_space,
@@ -148,7 +149,7 @@ class Run:
         self._asked_method, self.settings = resolved(method, settings, encoding, before)
         self._encoding = self._asked_method.encoding(encoding)
         self.ledger = Ledger(self.settings, builder.criterion, self.programs, builder.repeats, builder.steps_of)
-        if before is not None and before.returns is not None:
+        if before is not None and before.returns is not None and builder.known_returns in (None, before.returns):
             self._chosen["returns"] = before.entries["returns"]
             self._fit(before.returns)
         else:
@@ -183,6 +184,7 @@ class Run:
             None if by_gradients else too_many_pairs(facts, seen, self._listed, self.settings.steps),
             much_in_common(facts, by_gradients),
             outside_of_space(facts, seen),
+            beyond_the_peak(np.asarray(self.driver.first), seen),
             heavy_tails(facts, self._encoding),
             facts.builder.merged,
         )

@@ -40,7 +40,7 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise ContractError("its reset returns no pair of an observation and an info: return both")
         return returned[0], returned[1]
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step; its reward is a number of any type, and an end may be an array of one truth value."""
         try:
             returned: Any = self.env.step(action)
@@ -52,14 +52,21 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
             count = f"{len(returned)} values" if isinstance(returned, tuple | list) else "one value"
             raise ContractError(f"its step gives {count}: {FIVE}")
         after, reward, terminated, truncated, info = returned
-        if reward is None or np.ndim(reward) or isinstance(reward, str | bytes) or np.iscomplexobj(reward):
-            many = reward is not None and np.size(reward) > 1
-            one = "one float, such as a weighted sum (--env.wrappers)" if many else "a float"
-            raise ContractError(f"the reward is {reward!r}, which is no number: return {one}")
+        reward = _paid(reward)
         for name, end in (("terminated", terminated), ("truncated", truncated)):
             if np.size(end) != 1 or end not in (False, True):  # an array of one number is fine
                 raise ContractError(f"{name} is {end!r}, which is no truth value: return True or False")
         return after, reward, bool(terminated), bool(truncated), info
+
+
+def _paid(reward: Any) -> float:
+    """A reward now, as the environment may write into an array of it again; ContractError if it is no number."""
+    if reward is not None and not (np.ndim(reward) or isinstance(reward, str | bytes) or np.iscomplexobj(reward)):
+        with contextlib.suppress(TypeError, ValueError):
+            return float(reward)
+    many = reward is not None and np.size(reward) > 1
+    one = "one float, such as a weighted sum (--env.wrappers)" if many else "a float"
+    raise ContractError(f"the reward is {reward!r}, which is no number: return {one}")
 
 
 class Listed(Checked):
@@ -69,7 +76,7 @@ class Listed(Checked):
         super().__init__(env)
         self.listed, self.action_space = actions, spaces.Discrete(actions.size)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         return super().step(self.listed.taken(action))
 
 
@@ -164,9 +171,8 @@ class Adapter(Checked):
         for _ in range(self.repeats - 1):
             if terminated or truncated or (mask is not None and not mask[int(action) - self.first_action]):
                 break
-            earlier = float(reward)  # an environment may write into its array again
-            after, reward, terminated, truncated, info = super().step(int(action))
-            reward, mask, taken = earlier + float(reward), mask_of(info, self.count), taken + 1
+            after, more, terminated, truncated, info = super().step(int(action))
+            reward, mask, taken = reward + more, mask_of(info, self.count), taken + 1
         told = {} if self.repeats == 1 else {STEPS: taken}
         return self._read(after), reward, terminated, truncated, told if mask is None else {**told, KEY: mask}
 

@@ -33,7 +33,7 @@ from uppertail.environments.gymnasium.observed import (
     random_walk,
 )
 from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
-from uppertail.environments.gymnasium.wrapping import Made, make_wrapped, plain
+from uppertail.environments.gymnasium.wrapping import Made, actions_of, make_wrapped, plain
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import PackageBuilder, call, described
 from uppertail.environments.spaces import Reading, Watched
@@ -279,6 +279,12 @@ class GymnasiumBuilder(PackageBuilder):
             "look the same: if observations repeat, --env.encoding hashed tells them apart."
             for name in self.inspected.observed.sharing
         )
+        lines += (
+            f"{name} scales by what each copy of {self.label} saw itself, so an evaluation has other numbers: leave it "
+            "out, since numbers and returns are scaled here, or scale by fixed numbers (--env.wrappers, "
+            "gymnasium.wrappers.TransformObservation)."
+            for name in self.inspected.normalizing
+        )
         if origins := self.interface.reading.origins:
             shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])
             more = ", ..." * (len(origins) > SHOWN)
@@ -381,7 +387,12 @@ class GymnasiumBuilder(PackageBuilder):
         """
         with self._making() as make:
             made = [make()]
-            if isinstance(made[0], VectorEnv):
+            if isinstance(vector := made[0], VectorEnv):
+                if num_envs not in (1, vector.num_envs) or self.vectorization == "async":
+                    raise InputError(
+                        f"A vector environment is used as it is, here {vector.num_envs} for each seed: leave num_envs "
+                        "and vectorization out."
+                    )
                 return self._opened(made, seed, time_limit)
             if self.vectorization == "async" and num_envs > 1:
                 return self._opened_apart(made[0], seed, num_envs, time_limit)
@@ -418,6 +429,11 @@ class GymnasiumBuilder(PackageBuilder):
 
         def make() -> Made:
             made.append(self.make())
+            if not actions_of(made[-1], self.levels).equal(self.interface.actions):
+                raise InputError(
+                    f"{self.label} has other actions when it is made again: give a function that makes the same "
+                    "environment at each call."
+                )
             return made[-1]
 
         try:

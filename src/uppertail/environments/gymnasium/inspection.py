@@ -12,7 +12,7 @@ from uppertail.environments.finite import FiniteMDP
 from uppertail.environments.gymnasium.adapter import Stack, WithFirst
 from uppertail.environments.gymnasium.observed import Observed
 from uppertail.environments.gymnasium.tables import read_table
-from uppertail.environments.gymnasium.wrapping import Made, actions_of, shows_time, time_limit
+from uppertail.environments.gymnasium.wrapping import Made, actions_of, normalizing, shows_time, time_limit
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import call
 
@@ -24,6 +24,7 @@ class Inspected(NamedTuple):
     interface: Interface
     time_limit: int | None  # steps after which an episode is truncated; None: not known
     shows_time: bool  # a wrapper shows how many steps are gone
+    normalizing: tuple[str, ...]  # wrappers that scale by what they saw
     own_limit: int | None  # a `max_steps` of its own, as MiniGrid's have
     reward_threshold: float | None
     table: FiniteMDP | None  # what can be compiled in its place
@@ -54,6 +55,7 @@ def inspect_environment(label: str, env: Made, levels: int | None, observe: Call
         interface._replace(form=env.form, parts=env.parts) if isinstance(env, Stack | WithFirst) else interface,
         time_limit(env),
         shows_time(env),
+        normalizing(env),
         own_limit if alone else None,
         threshold,
         table,

@@ -131,6 +131,11 @@ class HostEnvironments:
         elif ended.any():
             self.episodes += ended
             if self.mode is AutoresetMode.SAME_STEP:
+                if missing := {"final_obs", *(["final_info"] if next_mask is not None else [])} - info.keys():
+                    raise ContractError(
+                        f"its info has no {min(missing)} where an episode ended, as AutoresetMode.SAME_STEP asks: give "
+                        "it, or use AutoresetMode.NEXT_STEP"
+                    )
                 next_observation = observation.copy()
                 for index in np.flatnonzero(ended):
                     next_observation[index] = self.interface.reading.array(info["final_obs"][index])

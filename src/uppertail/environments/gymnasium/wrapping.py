@@ -13,7 +13,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
-from gymnasium.wrappers import PassiveEnvChecker, TimeAwareObservation, TimeLimit
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward, PassiveEnvChecker, TimeAwareObservation, TimeLimit
 
 from uppertail.environments.actions import Actions, list_actions
 from uppertail.environments.gymnasium.adapter import Listed, Stack, WithFirst, WithOptions
@@ -47,6 +47,12 @@ def time_limit(env: Made) -> int | None:
 def shows_time(env: Made) -> bool:
     """Whether one of its wrappers shows how many steps of an episode are gone."""
     return any(isinstance(each, TimeAwareObservation) for each in _wrappers_in(env))
+
+
+def normalizing(env: Made) -> tuple[str, ...]:
+    """Its wrappers that scale by what they saw, which no other copy of the environment saw."""
+    found = (each for each in _wrappers_in(env) if isinstance(each, NormalizeObservation | NormalizeReward))
+    return (*(type(each).__name__ for each in found),)
 
 
 def _wrappers_in(env: Made) -> list[gymnasium.Env[Any, Any]]:
