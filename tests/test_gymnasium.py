@@ -633,7 +633,7 @@ def test_a_vector_environment_makes_the_steps_of_single_ones_in_every_mode(mode:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_single_environment_makes_the_same_steps(kind: tuple[int, bool, bool]) -> None:
-    one = SideBySide([Adapter(Counting(*kind), None, COUNTING.reading, np.zeros(1, np.float32))])
+    one = SideBySide([Adapter(Counting(*kind), COUNTING.reading, np.zeros(1, np.float32))])
     host = HostEnvironments(one, COUNTING, 0, adapted=True)
     assert real_transitions(host, 17) == [by_hand(kind, 17)]
 

@@ -309,12 +309,9 @@ def play_episodes(
                 returns[row, played[row, on], on] += now.reward[on]
                 lengths[row, played[row, on], on] += now.steps[on]
                 same = (now.next_observation == observations[row]).reshape(envs, -1).all(axis=1) & ~now.terminated
-                long = np.zeros(envs, bool)
-                if not host.adapted:  # no limit was set in a vector environment: it goes on from where it was
-                    long[on] = lengths[row, played[row, on], on] >= EVALUATION_STEPS
                 taken[row, played[row, on], on] += 1
                 idle[row, played[row, on], on] += same[on]
-                ended = now.terminated | now.truncated | long
+                ended = now.terminated | now.truncated
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real
                 observations[row] = now.observation

@@ -12,7 +12,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium.action_masks import KEY, NOT_ALWAYS, mask_of
@@ -149,11 +148,9 @@ class Adapter(Checked):
     environment that works alone might fail, or behave differently, beside others.
     """
 
-    def __init__(
-        self, env: gymnasium.Env[Any, Any], limit: int | None, reading: Reading, example: np.ndarray, repeats: int = 1
-    ) -> None:
-        """Adapts an environment, which is truncated after `limit` steps, and takes each action `repeats` times."""
-        super().__init__(env if limit is None else TimeLimit(env, limit))
+    def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, example: np.ndarray, repeats: int = 1) -> None:
+        """Adapts an environment, in which each action is taken `repeats` times."""
+        super().__init__(env)
         kind = example.dtype
         bounds = (-np.inf, np.inf) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
         self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, kind.type)

@@ -1,5 +1,6 @@
 """A Gymnasium vector environment, in any of its autoreset modes."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -85,14 +86,16 @@ class HostEnvironments:
         adapted: bool = False,
         masked: bool = True,
         ends_at_limit: bool = False,
+        time_limit: int | None = None,
     ) -> None:
         """Takes a vector environment.
 
         `masked`: whether masks of allowed actions are read, where the environments give them. `ends_at_limit`: whether
-        an episode that is truncated counts as terminated.
+        an episode that is truncated counts as terminated. `time_limit`: steps after which an episode is truncated; one
+        of environments that reset themselves goes on as the next.
         """
         self.env, self.interface, self.seed, self.reset_seed, self.adapted = env, interface, seed, reset_seed, adapted
-        self.masked, self.ends_at_limit = masked, ends_at_limit
+        self.masked, self.ends_at_limit, self.time_limit = masked, ends_at_limit, time_limit or math.inf
         self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
             raise InputError(
@@ -100,13 +103,13 @@ class HostEnvironments:
                 "reset_seed out, or make it with AutoresetMode.DISABLED."
             )
         self.num_envs = self.places = env.num_envs
-        self.episodes = np.zeros(env.num_envs, np.int64)
+        self.episodes, self.lengths = np.zeros((2, env.num_envs), np.int64)
         self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
         self.resetting = np.zeros(env.num_envs, bool)
 
     def reset(self, episode: int = 0) -> np.ndarray:
         """The first observation of each environment's episode of this number."""
-        self.episodes[:], self.resetting[:] = episode, False
+        self.episodes[:], self.lengths[:], self.resetting[:] = episode, 0, False
         self.actions = [[] for _ in range(self.num_envs)]
         first, info = self.env.reset(seed=self._seeds())
         self.action_mask = self._mask_in(info, everywhere := np.ones(self.num_envs, bool))
@@ -123,7 +126,13 @@ class HostEnvironments:
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.append(action)
         after, reward, terminated, truncated, info = self._stepped(actions)
-        ended, real = terminated | truncated, ~self.resetting
+        taken = info[STEPS] if self.adapted and STEPS in info else np.ones(self.num_envs, np.int64)
+        real, ended = ~self.resetting, terminated | truncated
+        self.lengths += taken * real
+        long = self.lengths >= self.time_limit
+        self.lengths[ended | long] = 0
+        if self.mode is AutoresetMode.DISABLED:
+            ended = ended | long
         next_observation = observation = self._arrays(after)
         next_mask = self.action_mask
         if self.mode is AutoresetMode.NEXT_STEP:
@@ -147,8 +156,7 @@ class HostEnvironments:
         if self.ends_at_limit:
             terminated = ended
         rewards = np.array(reward, np.float64).reshape(self.num_envs)
-        truncated, masks = truncated & ~terminated, (next_mask, self.action_mask)
-        taken = info[STEPS] if self.adapted and STEPS in info else np.ones(self.num_envs, np.int64)
+        truncated, masks = (truncated | long) & ~terminated, (next_mask, self.action_mask)
         return HostStep(next_observation, rewards, terminated.copy(), truncated, observation, real, taken, *masks)
 
     def saved(self) -> dict[str, np.ndarray]:
