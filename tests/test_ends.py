@@ -25,6 +25,7 @@ from uppertail.training.method import Method
 from uppertail.training.remarks import (
     HIDDEN,
     doubtful,
+    endless,
     given_up,
     less_than_random,
     less_than_trained,
@@ -124,6 +125,14 @@ def test_a_run_names_a_limit_that_terminates_and_one_that_is_missing() -> None:
     for limit, words in ((13, "max_episode_steps: 12"), (None, "no episode ended in 128 steps")):
         with pytest.warns(UserWarning, match=words):
             ut.train(ut.FromGymnasium(lambda limit=limit: Hall(limit), returns=(0, 1)), settings=settings)
+
+
+def test_a_run_of_no_steps_is_not_told_to_train_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(ut.FromGymnasium(lambda: Hall(None), returns=(0, 1), id="Hall"), Method(), ut.Settings(seeds=1, steps=64))
+    assert endless(run) is None
+    monkeypatch.setattr(type(run.ledger), "env_steps", [64])
+    assert str(endless(run)).startswith("Hall: no episode ended in 64 steps: train longer, or set a time limit")
+    run.driver.close()
 
 
 class Payday(gymnasium.Env[Any, Any]):

@@ -11,6 +11,7 @@ import yaml
 from test_study_work import leave_run, save_episodes
 from uppertail.cli import main
 from uppertail.cli import study as command
+from uppertail.cli.study_tables import show_cells
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, write_summary
 from uppertail.records.run_folder import title_of
@@ -343,6 +344,19 @@ def test_the_summary_by_hand(made):
     assert growth["UCB"]["over"] == "env.length"
     assert growth["UCB"]["first_success"]["value"] == pytest.approx(1.0)
     assert document["methods"][1] == {"method": "Thompson", "environments": ["env.length=2", "env.length=4"]}
+
+
+def test_a_table_counts_successes_only_where_they_are_defined(capsys):
+    """It said that no seed was solved."""
+    never = {"median": None, "low": None, "high": None, "seeds": 0}
+    cell = {"name": "a", "seeds": 2, "first_success": never, "solved": never, "final_return": None, "success": False}
+    other = cell | {"name": "b", "success": True}
+    show_cells({"cells": [cell], "growth": []})
+    assert "solved" not in capsys.readouterr().out
+    show_cells({"cells": [cell, other], "growth": []})
+    printed = capsys.readouterr().out
+    assert printed.count("0/2") == 1
+    assert printed.count("never") == 2
 
 
 def test_comparisons_say_who_is_better(made, capsys, refused):
