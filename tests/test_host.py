@@ -555,7 +555,8 @@ def test_a_run_killed_again_and_again_ends_like_one_that_was_not(num_envs: int |
     """Also in a vector environment of three, in which transitions wait for the next rollout of 16."""
     settings, drawn = settings_of(seed=3, num_envs=num_envs or 1), DRAWN
     if num_envs is None:
-        drawn = FromGymnasium(lambda: SyncVectorEnv([DRAWN.make] * 3, autoreset_mode=AutoresetMode.DISABLED))
+        three: Any = [DRAWN.make] * 3
+        drawn = FromGymnasium(lambda: SyncVectorEnv(three, autoreset_mode=AutoresetMode.DISABLED))
     whole = train(drawn, NARROW, UCB(), settings)
     assert whole.record.summary()["targets_outside_support"] > 0.01
     place = Checkpoints(tmp_path, every=1, say=complain)

@@ -166,7 +166,7 @@ class Player:
             if self.agent.has_masks:
                 raise InputError(
                     "This environment says which actions are allowed: give action_mask, too, as its reset and step "
-                    'gave it (info["action_mask"]).'
+                    'gave it (info["action_mask"], or a part of the observation).'
                 )
             return None
         shape = (*([] if batch is None else [batch]), self.interface.actions.size)

@@ -22,6 +22,7 @@ LAST_SECONDS = 60  # for which an environment's process outlives a signal, so th
 
 STEPS = "steps"  # in an adapted environment's info: for how many an action was taken that may be repeated
 
+NO_PAIR = "its reset returns no pair of an observation and an info: return both"
 FIVE = "return observation, reward, terminated, truncated, info"
 
 
@@ -36,7 +37,7 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
                 raise
             raise ContractError(f"{message_of(error)}: let its reset take seed=None, options=None") from error
         if not isinstance(returned, tuple | list) or len(returned) != 2:
-            raise ContractError("its reset returns no pair of an observation and an info: return both")
+            raise ContractError(NO_PAIR)
         return returned[0], returned[1]
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

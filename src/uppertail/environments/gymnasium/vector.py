@@ -10,7 +10,7 @@ from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Float, Int
 
 from uppertail.environments.gymnasium.action_masks import KEY, NONE_ALLOWED, NOT_ALWAYS, mask_of
-from uppertail.environments.gymnasium.adapter import STEPS, close_quietly
+from uppertail.environments.gymnasium.adapter import NO_PAIR, STEPS, close_quietly
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import (
     LARGEST,
@@ -20,7 +20,7 @@ from uppertail.environments.packages import (
     call,
     require_finite,
 )
-from uppertail.errors import ContractError, InputError
+from uppertail.errors import ContractError, InputError, short_text
 
 Masks = Bool[np.ndarray, "envs actions"] | None
 
@@ -96,7 +96,14 @@ class HostEnvironments:
         """
         self.env, self.interface, self.seed, self.reset_seed, self.adapted = env, interface, seed, reset_seed, adapted
         self.masked, self.ends_at_limit, self.time_limit = masked, ends_at_limit, time_limit or math.inf
-        self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        mode: Any = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        try:
+            self.mode = AutoresetMode(mode)
+        except ValueError:
+            raise InputError(
+                f"autoreset_mode in the metadata of this vector environment is {short_text(mode)}: use one of the "
+                "members of gymnasium.vector.AutoresetMode."
+            ) from None
         if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
             raise InputError(
                 f"reset_seed is {reset_seed}, but this vector environment resets itself, with seeds of its own: leave "
@@ -111,7 +118,7 @@ class HostEnvironments:
         """The first observation of each environment's episode of this number."""
         self.episodes[:], self.lengths[:], self.resetting[:] = episode, 0, False
         self.actions = [[] for _ in range(self.num_envs)]
-        first, info = self.env.reset(seed=self._seeds())
+        first, info = self._reset()
         self.action_mask = self._mask_in(info, everywhere := np.ones(self.num_envs, bool))
         self._require_allowed(everywhere)
         return self._arrays(first)
@@ -203,6 +210,10 @@ class HostEnvironments:
             if not isinstance(self.env, AsyncVectorEnv):
                 raise
             raise RuntimeError("the process of one of its environments has ended") from error
+        for name, ends in zip(("terminated", "truncated"), stepped[2:4], strict=True):
+            if np.shape(ends) != (self.num_envs,):
+                one = f"give one truth value for each of the {self.num_envs} environments"
+                raise ContractError(f"{name} has the shape {np.shape(ends)}: {one}")
         goes_on = ~np.asarray(stepped[2], bool)
         before, self.action_mask = self.action_mask, self._mask_in(stepped[4], goes_on)
         if (before is None) != (self.action_mask is None):
@@ -210,11 +221,17 @@ class HostEnvironments:
         self._require_allowed(goes_on)
         return stepped
 
+    def _reset(self, **asked: Any) -> tuple[Any, dict[str, Any]]:
+        pair: Any = self.env.reset(seed=self._seeds(), **asked)
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], dict):
+            raise ContractError(NO_PAIR)
+        return pair[0], pair[1]
+
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""
         for index in np.flatnonzero(which):
             self.actions[index] = []
-        first, info = self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})
+        first, info = self._reset(options={"reset_mask": which.copy()})
         if (mask := self._mask_in(info, which)) is not None:
             before = mask if self.action_mask is None else self.action_mask
             self.action_mask = np.where(which[:, None], mask, before)
@@ -249,4 +266,9 @@ class HostEnvironments:
         """The observations of all environments, in a copy."""
         if self.adapted:
             return observations
-        return np.stack([*map(self.interface.reading.array, iterate(self.env.observation_space, observations))])
+        arrays = [*map(self.interface.reading.array, iterate(self.env.observation_space, observations))]
+        if len(arrays) != self.num_envs:
+            raise ContractError(
+                f"it has {self.num_envs} environments, but gives {len(arrays)} observations: give one each"
+            )
+        return np.stack(arrays)
