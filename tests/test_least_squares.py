@@ -568,6 +568,44 @@ def test_equal_outcomes_prove_little_where_chance_is_at_work() -> None:
         np.testing.assert_allclose(network.evidence(jnp.asarray(0))[0], prior / (prior + count), rtol=1e-4)
 
 
+@pytest.mark.parametrize(("stays", "repeated"), [(80, 4.0), (40, 0.82 / 0.49), (0, 1.0)])
+def test_the_error_of_a_pair_comes_again_while_it_is_stayed_in(
+    stays: int, repeated: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The episode goes on where it is after some of 80 equal rewards: (1 - gamma^2 p) / (1 - gamma p)^2, by hand."""
+    learner: Any = ut.LeastSquares(stochastic=True).build(agent_of(GAUSSIAN, OneHot(1)), None)
+    ends = [(0, 0, 0.0, True, 0)] * (80 - stays) + [(0, 1, 0.0, True, 0)] * 80
+    rows = rollout([(0, 0, 0.0, False, 0)] * stays + ends)
+
+    def variance() -> float:
+        return float(moments_of(GAUSSIAN, learned(learner, rows, rollouts=1).network, 0)[1][0]) ** 2
+
+    found = variance()
+    monkeypatch.setattr(table.TableLearner, "repeated", lambda self, share: jnp.ones_like(share))
+    np.testing.assert_allclose(found / variance(), repeated, rtol=1e-2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory(ut.EnvironmentBuilder):
+    """A stock of 24, orders of 0 to 3 boxes of six, holding costs, and a customer for 12 with chance 0.1."""
+
+    def build(self, key: PRNGKeyArray) -> ut.FiniteMDP:
+        stock, boxes = np.arange(25)[:, None], np.arange(4)
+        ordered = np.minimum(6 * boxes, 24 - stock)
+        full, cost = stock + ordered, (4 + ordered) * (ordered > 0)
+        rest = np.maximum(full - 12, 0)
+        after = np.stack([full, rest], axis=-1)
+        paid = np.stack([-cost - 0.1 * full, 3 * np.minimum(full, 12) - cost - 0.1 * rest], axis=-1)
+        return world(after, paid, np.zeros(after.shape, bool), np.full(after.shape, [0.9, 0.1]), 100)
+
+
+@pytest.mark.slow
+def test_a_rare_customer_is_waited_for() -> None:
+    """The best policy earns 83; half of the seeds never ordered, and returned 0 or 17 (decision 63)."""
+    result = ut.train(Inventory(), seeds=6, steps=20_000)
+    assert min(result.record.greedy_returns) > 50
+
+
 @dataclasses.dataclass(frozen=True)
 class Handle(ut.EnvironmentBuilder):
     """Seven states in a row, one action of three leads on, the others back; in the last, one pays 1 with chance 0.1."""
