@@ -207,7 +207,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
     """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda.
 
     Where chance is known to be at work, means are those of the greedy policy, and sweeps end there. The start is
-    as wide as the returns there, and lies in their middle.
+    as wide as the returns there, and lies in their middle. The error of a pair comes again as long as it is stayed in.
     """
     monkeypatch.setattr(table, "LANES", lanes)  # with few, a lane goes on to several pairs
     noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
@@ -237,7 +237,9 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
                 variance = max(variance, chances[int(np.log2(count))] * start_square)
             spread = np.clip(variance / start_square, SPREAD_PRIOR, MOST)
             prior = np.where(np.array(family.is_mean), MEAN_PRIOR, spread)
-            new[state, action] = start + np.sum(targets - start, axis=0) / (count + prior)
+            stays = DISCOUNT * np.mean((nexts[own] == state) & ~ends[own]) * stochastic
+            again = np.where(np.array(family.is_mean), 1.0, (1 - DISCOUNT * stays) / (1 - stays) ** 2)
+            new[state, action] = (np.sum(targets, axis=0) + prior * again * start) / (count + prior)
         values, noisiest = new, max(noises)
     assert noisiest / start_square < MOST
     state = learned(learner, data)
