@@ -207,7 +207,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
     """The fixed point of start + sum of (y - start) / (lambda + n), where the noise of a pair raises lambda.
 
     Where chance is known to be at work, means are those of the greedy policy, and sweeps end there. The start is
-    as wide as the returns there, and lies in their middle. The error of a pair comes again as long as it is stayed in.
+    as wide as the returns there, and lies in their middle.
     """
     monkeypatch.setattr(table, "LANES", lanes)  # with few, a lane goes on to several pairs
     noise = 0.0 if isinstance(family, ut.Categorical) else 0.3  # rewards of an outcome are averaged before backups
@@ -237,9 +237,7 @@ def test_a_table_is_the_mean_of_its_start_and_all_targets(
                 variance = max(variance, chances[int(np.log2(count))] * start_square)
             spread = np.clip(variance / start_square, SPREAD_PRIOR, MOST)
             prior = np.where(np.array(family.is_mean), MEAN_PRIOR, spread)
-            stays = DISCOUNT * np.mean((nexts[own] == state) & ~ends[own]) * stochastic
-            again = np.where(np.array(family.is_mean), 1.0, (1 - DISCOUNT * stays) / (1 - stays) ** 2)
-            new[state, action] = (np.sum(targets, axis=0) + prior * again * start) / (count + prior)
+            new[state, action] = start + np.sum(targets - start, axis=0) / (count + prior)
         values, noisiest = new, max(noises)
     assert noisiest / start_square < MOST
     state = learned(learner, data)
@@ -568,44 +566,6 @@ def test_equal_outcomes_prove_little_where_chance_is_at_work() -> None:
         np.testing.assert_allclose(std, tau * (prior / (prior + count)) ** 0.5 if stochastic else 1e-4, rtol=1e-3)
         assert count != 80 or abs(2 * std / GAUSSIAN.unit - 3 / count) < 1e-3
         np.testing.assert_allclose(network.evidence(jnp.asarray(0))[0], prior / (prior + count), rtol=1e-4)
-
-
-@pytest.mark.parametrize(("stays", "repeated"), [(80, 4.0), (40, 0.82 / 0.49), (0, 1.0)])
-def test_the_error_of_a_pair_comes_again_while_it_is_stayed_in(
-    stays: int, repeated: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The episode goes on where it is after some of 80 equal rewards: (1 - gamma^2 p) / (1 - gamma p)^2, by hand."""
-    learner: Any = ut.LeastSquares(stochastic=True).build(agent_of(GAUSSIAN, OneHot(1)), None)
-    ends = [(0, 0, 0.0, True, 0)] * (80 - stays) + [(0, 1, 0.0, True, 0)] * 80
-    rows = rollout([(0, 0, 0.0, False, 0)] * stays + ends)
-
-    def variance() -> float:
-        return float(moments_of(GAUSSIAN, learned(learner, rows, rollouts=1).network, 0)[1][0]) ** 2
-
-    found = variance()
-    monkeypatch.setattr(table.TableLearner, "repeated", lambda self, share: jnp.ones_like(share))
-    np.testing.assert_allclose(found / variance(), repeated, rtol=1e-2)
-
-
-@dataclasses.dataclass(frozen=True)
-class Inventory(ut.EnvironmentBuilder):
-    """A stock of 24, orders of 0 to 3 boxes of six, holding costs, and a customer for 12 with chance 0.1."""
-
-    def build(self, key: PRNGKeyArray) -> ut.FiniteMDP:
-        stock, boxes = np.arange(25)[:, None], np.arange(4)
-        ordered = np.minimum(6 * boxes, 24 - stock)
-        full, cost = stock + ordered, (4 + ordered) * (ordered > 0)
-        rest = np.maximum(full - 12, 0)
-        after = np.stack([full, rest], axis=-1)
-        paid = np.stack([-cost - 0.1 * full, 3 * np.minimum(full, 12) - cost - 0.1 * rest], axis=-1)
-        return world(after, paid, np.zeros(after.shape, bool), np.full(after.shape, [0.9, 0.1]), 100)
-
-
-@pytest.mark.slow
-def test_a_rare_customer_is_waited_for() -> None:
-    """The best policy earns 83; half of the seeds never ordered, and returned 0 or 17 (decision 63)."""
-    result = ut.train(Inventory(), seeds=6, steps=20_000)
-    assert min(result.record.greedy_returns) > 50
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ from uppertail.evidence import PixelCounts
 from uppertail.evidence.pixel_counts import OF_NAMES, SHADE, SIDE, SMALL, UPDATES
 from uppertail.learners import GradientDescent, LeastSquares
 from uppertail.learners.novelty import WEIGHT
-from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, LONGEST_STAY, MEASURED_STD
+from uppertail.learners.table import CHANCE_COUNT, FIRST_NOISE, MEASURED_STD
 
 IMAGES_REPEATED = 0.7  # the same of images, which a network can learn from
 FEW_VALUES = 64  # of a number that counts, or tells a cell
@@ -493,13 +493,12 @@ RULES = (
         f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
         f"start until noise was seen; at least the chance that a pair with as many visits leads where nothing is "
         f"known, whose prior counts as {WEIGHT:g} transitions; the start of a measured range has a standard deviation "
-        f"of {MEASURED_STD:g}; a pair is stayed in for {LONGEST_STAY:,.0f} steps at most; a network: the 1 beside N",
+        f"of {MEASURED_STD:g}; a network: the 1 beside N",
         "seeds 100 to 109 of the tables of [docs/chance.md](chance.md), a queue, a shop and corridors: decisions "
         "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
         "[40](decisions/0040-novelty-in-place-of-a-least-noise.md); for networks a queue, a crossing and three "
         "servers: [decision 58](decisions/0058-doubt-by-evidence.md); doubt where nothing was earned: "
-        "[decision 62](decisions/0062-doubt-where-nothing-was-earned.md); errors that come again: "
-        "[decision 63](decisions/0063-an-error-comes-again-where-it-is-stayed-in.md)",
+        "[decision 62](decisions/0062-doubt-where-nothing-was-earned.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables; for networks a hotel, a dam "
         "and rented bikes: no better and no worse",
     ),

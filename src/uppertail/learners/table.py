@@ -55,9 +55,6 @@ EXACT = 1e-3
 ROUNDED = 1e-6
 """The least change of a probability that is no rounding error of a backup."""
 
-LONGEST_STAY = 1e4
-"""The most steps for which a pair that leads back to where it began is taken to be stayed in."""
-
 CERTAIN = 1e-9
 """The largest lambda at which one visit leaves nothing of the wide start."""
 
@@ -417,7 +414,7 @@ class TableLearner(Learner):
         """
         outcomes, lanes = memory.outcomes, min(LANES, pairs.shape[0])
         outputs, draws = sweep.values.shape[-1], sweep.plans.shape[-1]
-        nothing = Sums(*(jnp.zeros((lanes, *size)) for size in ((), (outputs,), (), (), (draws,), ())))
+        nothing = Sums(*(jnp.zeros((lanes, *size)) for size in ((), (outputs,), (), (), (draws,))))
 
         def begun(place: Int[Array, " lanes"]) -> tuple[Int[Array, " lanes"], Int[Array, " lanes"], Sums]:
             """The pairs at these places, their newest outcomes, and no targets yet; NONE beyond the last pair."""
@@ -428,7 +425,7 @@ class TableLearner(Learner):
             carry: tuple[tuple[Array, Array, Sums], Array, Sweep],
         ) -> tuple[tuple[Array, Array, Sums], Array, Sweep]:
             (pairs, slots, sums), taken, sweep = carry
-            sums, earlier = self.added(key, sweep, memory, pairs, slots, sums), outcomes.earlier[slots]
+            sums, earlier = self.added(key, sweep, memory, slots, sums), outcomes.earlier[slots]
             ends = (slots == NONE) | (earlier == NONE)
             sweep = self.settled(sweep, noise, memory, jnp.where(ends, pairs, NONE), sums)
             following = begun(taken + jnp.cumsum(ends, dtype=jnp.int32) - 1)
@@ -443,13 +440,7 @@ class TableLearner(Learner):
         return jax.lax.while_loop(lambda carry: jnp.any(carry[0][0] != NONE), step, first)[2]
 
     def added(
-        self,
-        key: PRNGKeyArray,
-        sweep: Sweep,
-        memory: TableMemory,
-        pairs: Int[Array, " lanes"],
-        slots: Int[Array, " lanes"],
-        sums: Sums,
+        self, key: PRNGKeyArray, sweep: Sweep, memory: TableMemory, slots: Int[Array, " lanes"], sums: Sums
     ) -> Sums:
         """The sums of each lane's pair with the targets of all transitions of one more outcome."""
         outcomes = memory.outcomes
@@ -468,7 +459,6 @@ class TableLearner(Learner):
             mean=sums.mean + share * error,
             squares=sums.squares + reward_squares + error**2 * sums.visits * share,
             plans=sums.plans + visits[:, None] * plans,
-            stays=sums.stays + jnp.where(~terminated & (after == pairs // sweep.values.shape[1]), visits, 0.0),
         )
 
     def prior_counts(self, noise: Float[Array, "*pairs"]) -> Float[Array, "*pairs outputs"]:
@@ -476,16 +466,6 @@ class TableLearner(Learner):
         least = self.spread_prior_count
         spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
         return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.coordinates.is_mean], axis=-1)
-
-    def repeated(self, share: Float[Array, " lanes"]) -> Float[Array, " lanes"]:
-        """What the variance of a pair's error is multiplied by, if this share of its transitions leads back to it.
-
-        A backup adds up variances, as of errors of different pairs. The error of this one comes again in each step that
-        it is stayed in: e + gamma p e + ... has the variance of e over (1 - gamma p)^2, and not over 1 - gamma^2 p.
-        """
-        discount = self.agent.discount
-        left = jnp.maximum(1.0 - discount * share, 1.0 / LONGEST_STAY)
-        return jnp.maximum(1.0 - discount**2 * share, left) / left**2
 
     def targets(
         self,
@@ -523,13 +503,7 @@ class TableLearner(Learner):
         variance = jnp.maximum(variance, memory.novelty.chances[class_of(visits)] * unit)
         priors = self.prior_counts(variance)
         # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
-        left = priors * self.start[None]
-        if self.stochastic:
-            again = self.repeated(sums.stays / jnp.maximum(visits, 1.0))[:, None]
-            left = jnp.where(self.coordinates.is_spread[None], left * again, left)
-        values = (sums.targets + left) / (visits[:, None] + priors)
-        if self.stochastic:
-            values = jnp.where(self.coordinates.is_spread[None], jnp.minimum(values, self.start[None]), values)
+        values = (sums.targets + priors * self.start[None]) / (visits[:, None] + priors)
         least, errors = self.spread_prior_count, memory.errors[:, jnp.maximum(pairs, 0)].T
         count = (visits + least)[:, None]
         error = self.asked.scale * jnp.sqrt(jnp.minimum(variance, self.start_square)[:, None] / count)

@@ -96,7 +96,6 @@ class Sums(NamedTuple):
     mean: Float[Array, " lanes"]  # mean over transitions of the mean return
     squares: Float[Array, " lanes"]  # summed squared deviations from it
     plans: Float[Array, "lanes draws"]  # summed targets in each draw
-    stays: Float[Array, " lanes"]  # how many lead back to where they began
 
 
 def of_states(
