@@ -638,7 +638,7 @@ def learned() -> Any:
 @pytest.mark.parametrize(
     ("observation", "mask", "words"),
     [
-        (0, None, r'give action_mask, too, as its reset and step gave it \(info\["action_mask"\]\)'),
+        (0, None, r'give action_mask, too, as its reset and step gave it \(info\["action_mask"\], or a part'),
         (0, [1, 0], r"give an array of 0 and 1 of the shape \(3,\)"),
         (0, [1, 0, 2], r"give an array of 0 and 1 of the shape \(3,\)"),
         ([0, 1], [1, 0, 0], r"of the shape \(2, 3\)"),

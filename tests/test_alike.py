@@ -111,9 +111,9 @@ def test_a_process_of_its_own_leaves_ctrl_c_to_its_parent() -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [*map(signal.getsignal, numbers[:2]), signal.signal(signal.SIGHUP, signal.SIG_DFL)]  # nohup ignores it
     try:
-        adapt_apart(os.getpid(), Reusing, None, seen.interface.reading, seen.observed.example)
+        adapt_apart(os.getpid(), Reusing, seen.interface.reading, seen.observed.example)
         assert [*map(signal.getsignal, numbers)] == [*before[:2], signal.SIG_DFL]
-        adapt_apart(0, Reusing, None, seen.interface.reading, seen.observed.example)
+        adapt_apart(0, Reusing, seen.interface.reading, seen.observed.example)
         assert [signal.getsignal(number) for number in numbers] == [signal.SIG_IGN, _end_later, _end_later]
         for number in numbers[1:]:
             signal.raise_signal(number)

@@ -181,6 +181,44 @@ def test_an_end_without_its_last_observation_is_named() -> None:
     host.close()
 
 
+class Misshapen(SyncVectorEnv):
+    """A vector environment that keeps to its contract but for one thing."""
+
+    def __init__(self, wrong: str) -> None:
+        super().__init__([Cell, Cell], autoreset_mode=AutoresetMode.NEXT_STEP)
+        self.wrong = wrong
+        if wrong == "mode":
+            self.metadata = {**self.metadata, "autoreset_mode": "next_step"}
+
+    def reset(self, **asked: Any) -> Any:
+        first, info = super().reset(**asked)
+        return first if self.wrong == "info" else (first, info)
+
+    def step(self, actions: Any) -> Any:
+        after, reward, terminated, truncated, info = super().step(actions)
+        if self.wrong == "ends":
+            terminated = terminated[:, None]
+        return after[:1] if self.wrong == "rows" else after, reward, terminated, truncated, info
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            "mode",
+            r"^autoreset_mode in the metadata of this vector environment is 'next_step': use one of the members of",
+        ),
+        ("info", "its reset returns no pair of an observation and an info: return both"),
+        ("ends", r"terminated has the shape \(2, 1\): give one truth value for each of the 2 environments"),
+        ("rows", "it has 2 environments, but gives 1 observations: give one each"),
+    ],
+)
+def test_a_vector_environment_against_its_contract_is_a_sentence(wrong: str, said: str) -> None:
+    """Each was a traceback of NumPy's, or of an observation's shape."""
+    with pytest.raises(ValueError, match=said):
+        ut.train(lambda: Misshapen(wrong), seeds=1, steps=16)
+
+
 def test_a_wrapper_that_scales_by_what_a_copy_saw_is_told_of() -> None:
     builder = ut.FromGymnasium(Cell, wrappers=[NormalizeObservation, NormalizeReward], id="Cell")
     for name in ("NormalizeObservation", "NormalizeReward"):

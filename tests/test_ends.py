@@ -25,12 +25,14 @@ from uppertail.training.method import Method
 from uppertail.training.remarks import (
     HIDDEN,
     doubtful,
+    endless,
     given_up,
     less_than_random,
     less_than_trained,
     no_limit_seen,
     no_more_than_random,
     not_ended,
+    nothing_earned,
     stands_still,
 )
 from uppertail.training.rollouts import Ends, play_episodes
@@ -124,6 +126,24 @@ def test_a_run_names_a_limit_that_terminates_and_one_that_is_missing() -> None:
     for limit, words in ((13, "max_episode_steps: 12"), (None, "no episode ended in 128 steps")):
         with pytest.warns(UserWarning, match=words):
             ut.train(ut.FromGymnasium(lambda limit=limit: Hall(limit), returns=(0, 1)), settings=settings)
+
+
+def test_a_run_that_found_nothing_says_so() -> None:
+    nothing, more = np.zeros(60), np.r_[np.zeros(59), 1.0]
+    said = nothing_earned({0: nothing, 1: nothing}, {0: 0.0, 1: 0.0}, solved=False)
+    assert str(said).startswith("All 120 episodes returned 0, as the greedy policy does: nothing that pays more was")
+    for returns, greedy, solved in ((more, 0.0, False), (nothing, 1.0, False), (nothing, 0.0, True)):
+        assert nothing_earned({0: returns}, {0: greedy}, solved) is None
+    assert nothing_earned({0: 1 + nothing}, {0: 1.0}, solved=False) is None
+    assert nothing_earned({0: nothing[:49]}, {0: 0.0}, solved=False) is None
+
+
+def test_a_run_of_no_steps_is_not_told_to_train_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(ut.FromGymnasium(lambda: Hall(None), returns=(0, 1), id="Hall"), Method(), ut.Settings(seeds=1, steps=64))
+    assert endless(run) is None
+    monkeypatch.setattr(type(run.ledger), "env_steps", [64])
+    assert str(endless(run)).startswith("Hall: no episode ended in 64 steps: train longer, or set a time limit")
+    run.driver.close()
 
 
 class Payday(gymnasium.Env[Any, Any]):
@@ -467,7 +487,11 @@ def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None
         greedy = Played(np.array([[9.0] * 4, [returns] * 4]), np.full((2, 4), 9))
         return no_more_than_random(greedy, [3, 7], random, doubts)
 
-    words = "The greedy policy of seed 7 returns 2, no more than a random policy did before the run (2): train longer."
+    words = (
+        "The greedy policy of seed 7 returns {}, no more than a random policy did before the run (2){}: train longer."
+    )
+    assert said(0.0) == f"{words.format(0, '')} {HIDDEN}"
+    words = words.format(2, ", though 4 episodes may be bad luck")
     assert said(2.0) == f"{words} {HIDDEN}"
     assert said(2.1) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
     doubts = "Doubt first what was chosen: this, and that."

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+from jaxtyping import PRNGKeyArray
 
 from uppertail import Settings, train
 from uppertail.encodings import Encoding, Numbers, OneHot, Scalar, Thermometer
@@ -261,6 +263,41 @@ def test_a_policy_that_errs_again_and_again_does_not_set_the_range() -> None:
 def test_return_range_ignores_outcomes_of_probability_zero() -> None:
     environment = table(0, [[[1.0, 9.0]]], True, [[[1.0, 0.0]]], 5)
     assert environment.return_range(0.9) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"probability": [0.25, 0.25]},
+            "probability of a FiniteMDP is [0.25, 0.25] from one state by one action",
+        ),
+        (
+            {"probability": [-0.5, 1.5]},
+            "probability of a FiniteMDP is [-0.5, 1.5] from one state by one action",
+        ),
+        ({"next_state": [0, 7]}, "next_state of a FiniteMDP holds 7, but its states are counted from 0 to 0."),
+        ({"reward": [0.0, np.nan]}, "reward of a FiniteMDP holds numbers that are not finite."),
+        (
+            {"start_probability": [0.5]},
+            "start_probability of a FiniteMDP is [0.5] of the states in start_state",
+        ),
+        ({"start_state": [3]}, "start_state of a FiniteMDP holds 3, but its states are counted from 0 to 0."),
+    ],
+)
+def test_a_table_that_is_no_mdp_is_refused(wrong: dict[str, Any], said: str) -> None:
+    """Some were learned, and the last outcome had what was left of the probability."""
+    sound = table([[[0, 0]]], [[[1.0, 3.0]]], [[[True, True]]], [[[0.5, 0.5]]])
+    sound.require_sound()
+    changed = {name: jnp.asarray(values).reshape(getattr(sound, name).shape) for name, values in wrong.items()}
+
+    @dataclasses.dataclass(frozen=True)
+    class Arms(EnvironmentBuilder):
+        def build(self, key: PRNGKeyArray) -> FiniteMDP:
+            return dataclasses.replace(sound, **changed)
+
+    with pytest.raises(InputError, match=f"^{re.escape(said)}"):
+        train(Arms(), settings=Settings(seeds=1, episodes=2))
 
 
 def test_the_range_of_returns_takes_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:

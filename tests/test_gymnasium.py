@@ -146,7 +146,13 @@ class NoMetadata(Counting):
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> Any:
-    names = {"Counting-v0": Counting, "Remembering-v0": Remembering, "Paying-v0": Paying, "NoMetadata-v0": NoMetadata}
+    names: dict[str, Any] = {
+        "Counting-v0": Counting,
+        "Remembering-v0": Remembering,
+        "Paying-v0": Paying,
+        "NoMetadata-v0": NoMetadata,
+    }
+    names |= {"Vector-v0": lambda: SyncVectorEnv([Counting])}
     for name, kind in names.items():
         gymnasium.register(f"Testing/{name}", entry_point=kind)
     yield
@@ -633,7 +639,7 @@ def test_a_vector_environment_makes_the_steps_of_single_ones_in_every_mode(mode:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_single_environment_makes_the_same_steps(kind: tuple[int, bool, bool]) -> None:
-    one = SideBySide([Adapter(Counting(*kind), None, COUNTING.reading, np.zeros(1, np.float32))])
+    one = SideBySide([Adapter(Counting(*kind), COUNTING.reading, np.zeros(1, np.float32))])
     host = HostEnvironments(one, COUNTING, 0, adapted=True)
     assert real_transitions(host, 17) == [by_hand(kind, 17)]
 
@@ -1126,6 +1132,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "an argument": (
         lambda: Gym("FrozenLake-v1", kwargs={"map": "4x4"}).compiles,
         ["FrozenLake-v1 refuses its kwargs {'map': '4x4'} (", "give those of its constructor."],
+    ),
+    "a vector environment": (
+        lambda: Gym("Testing/Vector-v0").compiles,
+        ["Testing/Vector-v0 makes no gymnasium.Env (", "give ut.train a function that makes a vector environment."],
     ),
     "a text for a switch": (
         lambda: Gym("FrozenLake-v1", kwargs={"is_slippery": "flase"}).compiles,

@@ -505,7 +505,10 @@ def test_the_transitions_of_a_rollout_are_on_policy_and_within_episodes(mode: Au
     while rollouts.waiting < 14:
         rollouts.step()
         rollouts.continue_with(random.integers(2, size=1).astype(np.int32), np.ones(1, bool))
-    parts = [rollouts.take(count) for count in (3, 11)]
+    parts, going_on = [rollouts.take(3)], Rollouts(host, 0, rollouts.episode, 0, 0)
+    going_on.restore(rollouts.saved())
+    parts.append(going_on.take(11))
+    assert not going_on.saved()
     transitions, records = (
         jax.tree.map(lambda *leaves: np.concatenate(leaves), *each) for each in zip(*parts, strict=True)
     )
@@ -546,19 +549,24 @@ def test_a_vector_environment_of_ones_own_is_trained_on(mode: AutoresetMode) -> 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The greedy policy of seed")  # of so short a run
-@pytest.mark.parametrize("num_envs", [1, 2])
-def test_a_run_killed_again_and_again_ends_like_one_that_was_not(num_envs: int, tmp_path: Any) -> None:
-    settings = settings_of(seed=3, num_envs=num_envs)
-    whole = train(DRAWN, NARROW, UCB(), settings)
+@pytest.mark.filterwarnings("ignore:Observations count the steps of an episode")  # of features that are not scaled
+@pytest.mark.parametrize("num_envs", [1, 2, None])
+def test_a_run_killed_again_and_again_ends_like_one_that_was_not(num_envs: int | None, tmp_path: Any) -> None:
+    """Also in a vector environment of three, in which transitions wait for the next rollout of 16."""
+    settings, drawn = settings_of(seed=3, num_envs=num_envs or 1), DRAWN
+    if num_envs is None:
+        three: Any = [DRAWN.make] * 3
+        drawn = FromGymnasium(lambda: SyncVectorEnv(three, autoreset_mode=AutoresetMode.DISABLED))
+    whole = train(drawn, NARROW, UCB(), settings)
     assert whole.record.summary()["targets_outside_support"] > 0.01
     place = Checkpoints(tmp_path, every=1, say=complain)
     for chunks in (2, 5, 3):
         with pytest.raises(Killed):
-            train(DRAWN, NARROW, UCB(), settings, dies_at_chunk(chunks), place)
+            train(drawn, NARROW, UCB(), settings, dies_at_chunk(chunks), place)
     assert int(place.files()[0].stem.partition("-")[2]) == (1 + 4 + 2) * CHUNK
     for ends in (seed.end_steps for seed in whole.record.episodes):
         assert not {CHUNK, 5 * CHUNK, 7 * CHUNK} <= set(ends.tolist())  # there are episodes in progress to go back to
-    assert_same(train(DRAWN, NARROW, UCB(), settings, checkpoints=place), whole)
+    assert_same(train(drawn, NARROW, UCB(), settings, checkpoints=place), whole)
 
 
 @pytest.mark.slow

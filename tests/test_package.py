@@ -3,7 +3,9 @@
 import importlib.metadata
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import jax.numpy as jnp
 import pytest
 
 import uppertail
@@ -11,6 +13,15 @@ from uppertail.cli import main
 from uppertail.parts import PARTS
 
 ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(("rows", "losses"), [(2, 3), (2.0, 2), ("2", 2)], ids=["sizes", "types", "texts"])
+def test_every_test_checks_types_and_that_sizes_of_one_name_are_equal(rows: Any, losses: int) -> None:
+    """Both sizes are named `count`."""
+    assert uppertail.Uniform().update((), jnp.zeros(2, int), jnp.zeros(2)) == ()
+    indices: Any = rows if isinstance(rows, str) else jnp.zeros(2, type(rows))
+    with pytest.raises(TypeError, match="violates type hint"):
+        uppertail.Uniform().update((), indices, jnp.zeros(losses))
 
 
 def test_the_version_is_one_everywhere(capsys: pytest.CaptureFixture[str]) -> None:

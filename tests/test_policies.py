@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
+from jaxtyping import PRNGKeyArray
 
 from uppertail.agent import Agent
 from uppertail.distributions import Categorical, Gaussian, GaussianMixture, PointMass, ReturnDistribution
@@ -356,3 +357,17 @@ def test_an_evaluation_takes_the_first_of_the_best_actions_as_act_does() -> None
     played = jax.vmap(lambda key: Actor(agent, Greedy()).play(key, network, here, (), begins))(keys)
     assert (played.action == 1).all()
     assert int(jnp.argmax(agent.returns(network, here).mean)) == 1
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_scores_are_one_for_each_action(more: int) -> None:
+    """One of three was an action that there is not."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Other(ExplorationPolicy):
+        def scores(self, key: PRNGKeyArray, decision: Decision) -> Any:
+            return jnp.arange(1 + more)
+
+    decision = Decision(PointMass(), PointMassReturn(mean=jnp.zeros((1, 2))))
+    with pytest.raises(InputError, match=rf"^Other.scores gives an array of shape \({1 + more},\) in a state of 2 act"):
+        Other().select(jax.random.key(0), decision)

@@ -174,6 +174,7 @@ class Pays(StateBuilder):
         return FiniteMDP(zero, reward, zero == 0, jnp.ones((1, 2, 1)), 5)
 
 
+@pytest.mark.filterwarnings("ignore:All .* episodes returned 0")  # of a stubborn policy
 def test_parts_that_differ_in_what_is_not_compared_are_not_taken_for_one_another() -> None:
     """The second run took the actions of the first one's policy, in the first one's environment."""
 

@@ -11,6 +11,7 @@ import yaml
 from test_study_work import leave_run, save_episodes
 from uppertail.cli import main
 from uppertail.cli import study as command
+from uppertail.cli.study_tables import show_cells
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, write_summary
 from uppertail.records.run_folder import title_of
@@ -315,7 +316,7 @@ def made(inline, tmp_path):
         solved = [length * each * (4 if slow else 1) for each in (10, 11, 12, 13, 14, 15)]
         document = RunFolder(place).summary
         document |= {name: value * 6 for name, value in document.items() if isinstance(value, list)}
-        document |= {"seeds": 6, "episodes": [300] * 6}
+        document |= {"seeds": 6, "episodes": [300] * 6, "success": {"return": 1.0, "episodes": 1}}
         document |= {"first_success_episode": solved, "solved_episode": [*solved[:5], None]}
         write_summary(place / "summary.json", document)
         last = np.arange(600.0).reshape(6, 100) / 600 + (0 if slow else 1)
@@ -343,6 +344,31 @@ def test_the_summary_by_hand(made):
     assert growth["UCB"]["over"] == "env.length"
     assert growth["UCB"]["first_success"]["value"] == pytest.approx(1.0)
     assert document["methods"][1] == {"method": "Thompson", "environments": ["env.length=2", "env.length=4"]}
+
+
+def test_a_table_counts_successes_only_where_they_are_defined(capsys):
+    """It said that no seed was solved."""
+    never = {"median": None, "low": None, "high": None, "seeds": 0}
+    cell = {"name": "a", "seeds": 2, "first_success": None, "solved": None, "final_return": None}
+    other = cell | {"name": "b", "first_success": never, "solved": never}
+    show_cells({"cells": [cell], "growth": []})
+    assert "solved" not in capsys.readouterr().out
+    show_cells({"cells": [cell, other], "growth": []})
+    printed = capsys.readouterr().out
+    assert printed.count("0/2") == 1
+    assert printed.count("never") == 2
+
+
+def test_where_success_is_not_defined_only_returns_are_compared(made, capsys):
+    """Both methods were said to need as many episodes."""
+    for cell in (made / "cells").iterdir():
+        document = RunFolder(cell).summary
+        write_summary(cell / "summary.json", document | {"success": None})
+    assert main(["study", "made", "--compare", "policy=UCB", "policy=Thompson"]) == 0
+    printed = capsys.readouterr().out
+    assert "Final return: B is better." in printed
+    assert "Success is not defined (--env.success RETURN). Effect: final return" in printed
+    assert "olved" not in printed
 
 
 def test_comparisons_say_who_is_better(made, capsys, refused):

@@ -53,6 +53,7 @@ def _table(builder: EnvironmentBuilder, seed: int) -> FiniteMDP:
     mdp = builder.build(key)
     if not isinstance(mdp, FiniteMDP):
         raise InputError(f"{type(builder).__name__} builds no table of a finite MDP: use an environment that does.")
+    mdp.require_sound()
     return mdp
 
 

@@ -15,7 +15,7 @@ NAMES = {FIRST_SUCCESS: "first success", SOLVED: "solved", FINAL_RETURN: "final 
 def show_cells(document: Mapping[str, Any]) -> None:
     """Prints a row for each cell that has results, and the exponents of growth."""
     cells = [cell for cell in document["cells"] if "seeds" in cell]
-    any_success = any(cell["success"] for cell in cells)
+    any_success = any(cell[SOLVED] for cell in cells)
     rows = [
         {
             "cell": title_of(cell["name"]),
@@ -37,12 +37,12 @@ def show_cells(document: Mapping[str, Any]) -> None:
 
 def _successes(cell: Mapping[str, Any]) -> dict[str, str]:
     """The columns of a cell that count successes; empty where they are not defined."""
-    columns = {
-        "seeds\nsolved": f"{cell[SOLVED]['seeds']}/{cell['seeds']}",
-        "first success\n(episode)": _median(cell[FIRST_SUCCESS]),
-        "solved after\n(episode)": _median(cell[SOLVED]),
+    solved, first = cell[SOLVED], cell[FIRST_SUCCESS]
+    return {
+        "seeds\nsolved": f"{solved['seeds']}/{cell['seeds']}" if solved else "",
+        "first success\n(episode)": _median(first) if first else "",
+        "solved after\n(episode)": _median(solved) if solved else "",
     }
-    return columns if cell["success"] else dict.fromkeys(columns, "")
 
 
 def show_trials(document: Mapping[str, Any], most: int = 10) -> None:
@@ -71,7 +71,10 @@ def show_comparison(a: str, b: str, document: Mapping[str, Any]) -> None:
         row = {"": name, "P(B is better)": better, "p": f"{numbers['p_value']:.2g}"}
         rows.append({**row, "effect": f"{effect} times" if is_ratio else effect})
     print_table(rows, texts=("",))
-    print("Effects: episodes of B divided by those of A; final return of B minus that of A.")
+    if SOLVED in document:
+        print("Effects: episodes of B divided by those of A; final return of B minus that of A.")
+    else:
+        print("Success is not defined (--env.success RETURN). Effect: final return of B minus that of A.")
     print("95% bootstrap intervals over seeds, within each environment; p: permutation test.")
     for name, numbers in found.items():
         print(f"{name.capitalize()}: {verdict(numbers)}.")

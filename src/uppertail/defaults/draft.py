@@ -166,8 +166,8 @@ class Draft:
         if part in ("learner", "policy"):
             changed: Any = dataclasses.replace(getattr(self, part), **{name: value})
             return dataclasses.replace(self, **{part: changed})
-        builder: Any = self.builder
-        if not isinstance(self.builder, VectorBuilder) or not hasattr(builder, name):
+        builder = self.builder
+        if not isinstance(builder, VectorBuilder) or not hasattr(builder, name):
             return self  # of a plan of another environment, or nothing that was chosen
         if value == getattr(builder, name) or (name == "action_repeat" and value == builder.repeats):
             return self

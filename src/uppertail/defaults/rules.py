@@ -486,7 +486,8 @@ RULES = (
         "for tables of states and of vectors that repeat: whether any of them led elsewhere, paid otherwise or ended "
         "otherwise; where they did, means are backed up with the greedy action, and "
         "what was never seen starts as wide as the range of returns, in its middle: its upper bound is 8% of the range "
-        "above it, and 25% if the range was measured, which then grows with the means that are learned. For networks "
+        "above it, and 25% if the range was measured, which then grows with the means that are learned; where none "
+        "did, one outcome is taken for all, until all was tried and nothing earned. For networks "
         "beside kernel counts: whether any did, too; where they did, of two critics the lower one counts with "
         "1 / sqrt(1 + N) after N visits, and their mean with the rest",
         f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
@@ -496,7 +497,8 @@ RULES = (
         "seeds 100 to 109 of the tables of [docs/chance.md](chance.md), a queue, a shop and corridors: decisions "
         "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
         "[40](decisions/0040-novelty-in-place-of-a-least-noise.md); for networks a queue, a crossing and three "
-        "servers: [decision 58](decisions/0058-doubt-by-evidence.md)",
+        "servers: [decision 58](decisions/0058-doubt-by-evidence.md); doubt where nothing was earned: "
+        "[decision 62](decisions/0062-doubt-where-nothing-was-earned.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables; for networks a hotel, a dam "
         "and rented bikes: no better and no worse",
     ),

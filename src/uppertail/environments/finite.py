@@ -6,15 +6,18 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import States
 from uppertail.environments.base import Environment
+from uppertail.errors import InputError, short_text
 from uppertail.masks import ActionMask
 from uppertail.types import PyTree, TimeStep
 
 MOST_SWEEPS = 10_000  # sweeps after which value iteration ends if it has not converged, and no time limit has ended it
 MOST_OUTCOMES = 10**9  # of all its sweeps, which take about two seconds and cannot be interrupted
+ROUNDING = 1e-5  # how far from 1 a sum of probabilities of 32 bits may be
 NOISE = 2.0  # how many standard deviations of noise the range of the returns has room for, on each side
 
 
@@ -101,6 +104,30 @@ class FiniteMDP(Environment):
         truncated = (elapsed >= self.time_limit) & ~terminated
         next_state = FiniteState(self.next_state[where], elapsed)
         return next_state, TimeStep(next_state.state, reward, terminated, truncated, self.allowed(next_state.state))
+
+    def require_sound(self) -> None:
+        """Refuses arrays, also with a leading axis of seeds, that are no MDP: InputError names the first."""
+        reached = np.asarray(self.probability) > 0
+        for name, values, what in (
+            ("probability", self.probability, "from one state by one action"),
+            ("start_probability", self.start_probability, "of the states in start_state"),
+        ):
+            each = np.asarray(values, np.float64)
+            sound = (each >= 0).all(axis=-1) & (np.abs(each.sum(axis=-1) - 1) <= ROUNDING)
+            if name == "probability" and self.action_mask is not None:
+                sound |= ~np.asarray(self.action_mask)
+            if not sound.all():
+                row = np.round(each[~sound][0], 6).tolist()
+                raise InputError(
+                    f"{name} of a FiniteMDP is {short_text(row)} {what}: give 0 or more each, which sum to 1."
+                )
+        for name, states in (("next_state", np.asarray(self.next_state)[reached]), ("start_state", self.start_state)):
+            if (strange := np.asarray(states)[~np.isin(states, np.arange(self.num_states))]).size:
+                states_of = f"states are counted from 0 to {self.num_states - 1}"
+                raise InputError(f"{name} of a FiniteMDP holds {strange[0]}, but its {states_of}.")
+        for name, numbers in (("reward", self.reward), ("reward_std", self.reward_std)):
+            if numbers is not None and not np.isfinite(numbers).all():
+                raise InputError(f"{name} of a FiniteMDP holds numbers that are not finite.")
 
     def return_range(self, discount: float) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The lowest and highest return of any step that is followed by the best policy, within one time limit.

@@ -158,7 +158,8 @@ class TableLearner(Learner):
         errors = jax.random.normal(error_key, (draws, pairs)) if self.stochastic else jnp.zeros((draws, pairs))
         outcomes, oldest = Outcomes.none(pairs, most), jnp.zeros((), jnp.int32)
         none, arrivals = jnp.zeros(()), jnp.zeros(states, jnp.int32)
-        memory = TableMemory(outcomes, Novelty.none(states), none, none, errors, oldest, arrivals, masks)
+        no = jnp.zeros((), bool)
+        memory = TableMemory(outcomes, Novelty.none(states), none, none, errors, oldest, arrivals, no, no, masks)
         return LearnerState(network.observe(observations), memory)
 
     def played(self, state: LearnerState) -> Network:
@@ -224,12 +225,30 @@ class TableLearner(Learner):
         if masks is not None:
             masks = masks.at[nexts].max(fresh.next_action_mask)
         memory = memory._replace(outcomes=outcomes, novelty=novelty.estimated(), arrivals=arrivals, masks=masks)
+        memory = memory._replace(earned=memory.earned | jnp.any(fresh.reward != 0))
         memory = renewed(jax.random.fold_in(key, RENEW), memory, again)
         before = Sweep(*tables, network.priors, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due, lost)
         network = dataclasses.replace(network, counts=counts, replaced=outcomes.replaced, masks=masks, **swept.tables)
         memory = memory._replace(noise=swept.noise, change=swept.change)
+        memory = self.doubted(memory, network, places)
         return LearnerState(network, memory), Metrics.of_sweeps(swept.change, swept.number)
+
+    def doubted(self, memory: TableMemory, network: TableReturns, places: Int[Array, " places"]) -> TableMemory:
+        """The memory, which doubts that outcomes repeat once nothing is hoped for and nothing was earned.
+
+        All was tried then, so what is earned is left to chance. The first reward ends the doubt.
+        """
+        is_spread = self.coordinates.is_spread
+        if self.stochastic or not (self.agent.policy.explores_by_spread and is_spread.any()):
+            return memory
+        roots, end = self.coordinates.roots, self.coordinates.of(self.agent.family.terminal())
+        spread = jnp.sum(roots(network.values[places]) - roots(end)[None, None], axis=-1, where=is_spread)
+        hopeless = jnp.max(masked(spread, memory.allowed(places))) <= self.largest_change * self.exactness
+        doubts = (memory.doubts | hopeless) & ~memory.earned
+        noise = jnp.where(doubts, FIRST_NOISE * self.start_square, memory.noise)
+        change = jnp.where(doubts & ~memory.doubts, jnp.inf, memory.change)
+        return memory._replace(doubts=doubts, noise=noise, change=change)
 
     def out_of_time(
         self, counts: Float[Array, "states actions"], arrivals: Int[Array, " states"]
@@ -289,7 +308,8 @@ class TableLearner(Learner):
 
         def sweep(before: Sweep) -> Sweep:
             before = self.without_idle_loops(key, before, memory, lost & is_certain)
-            nothing = before._replace(noise=jnp.zeros(()), change=jnp.zeros(()), number=before.number + 1)
+            least = jnp.where(memory.doubts, FIRST_NOISE * self.start_square, 0.0)
+            nothing = before._replace(noise=least, change=jnp.zeros(()), number=before.number + 1)
             return self.back_up(key, nothing, before.noise, memory, outcomes.order, outcomes.pairs)
 
         def goes_on(sweep: Sweep) -> Bool[Array, ""]:

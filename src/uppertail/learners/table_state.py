@@ -63,6 +63,8 @@ class TableMemory(NamedTuple):
     errors: Float[Array, "draws pairs"]  # how far each draw from the posterior is from its mean, in standard errors
     oldest: Int[Array, ""]  # the draw that is renewed next
     arrivals: Int[Array, " states"]  # transitions that led there, and did not terminate
+    earned: Bool[Array, ""]  # whether any reward was not 0
+    doubts: Bool[Array, ""]  # whether all was tried and nothing earned, so that chance is taken to be at work
     masks: ActionMask = None  # those of `TableReturns`
 
     def allowed(self, states: Int[Array, "*batch"]) -> ActionMask:

@@ -150,7 +150,13 @@ class ExplorationPolicy(metaclass=Explained):
     def select(self, key: PRNGKeyArray, decision: Decision) -> Int[Array, ""]:
         """The action in one state."""
         score_key, tie_key = jax.random.split(key)
-        return highest(tie_key, self.scores(score_key, decision), decision.action_mask)
+        scores = self.scores(score_key, decision)
+        if jnp.shape(scores) != (count := decision.num_actions,):
+            raise InputError(
+                f"{type(self).__name__}.scores gives an array of shape {jnp.shape(scores)} in a state of {count} "
+                f"actions: give one number for each action, of shape ({count},)."
+            )
+        return highest(tie_key, scores, decision.action_mask)
 
     def begun(self, key: PRNGKeyArray, decision: Decision) -> Decision:
         """The decision as the first of an episode: with the memory that it begins with."""

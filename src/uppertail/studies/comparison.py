@@ -37,7 +37,7 @@ ENTRIES = ("episodes", "final_return", *TIMES.values())  # of summary.json, whic
 class SeedResults:
     """The results of one method's seeds in one environment."""
 
-    # first success and solved, in episodes; a seed that never got there is censored at its last one
+    # first success and solved, in episodes; a seed that never got there is censored at its last one; none: not defined
     times: Mapping[str, Times]
     # mean return of each seed's last 100 episodes; seeds that finished none are left out
     final_return: Float[np.ndarray, " seeds"]
@@ -47,7 +47,8 @@ class SeedResults:
         """The seeds of one or several runs."""
         all_of = {name: [each for run in runs for each in run.summary[name]] for name in ENTRIES}
         last = [max(1, count) for count in all_of["episodes"]]
-        times = {metric: Times.of(all_of[entry], last) for metric, entry in TIMES.items()}
+        defined = all(run.success.is_defined for run in runs)
+        times = {metric: Times.of(all_of[entry], last) for metric, entry in TIMES.items() if defined}
         return cls(times, np.array([each for each in all_of["final_return"] if each is not None], np.float64))
 
 
@@ -72,7 +73,8 @@ def labels(keys: Iterable[str]) -> dict[str, str]:
     """Names for environments, by their keys from `key`: their class, and the settings in which they differ."""
     each = {name: json.loads(name) for name in keys}
     options = dict.fromkeys(option for settings in each.values() for option in settings)
-    shown = {option for option in options if len({key(s.get(option)) for s in each.values()}) > 1} | {ENVIRONMENT}
+    varying = {option for option in options if len({key(s.get(option)) for s in each.values()}) > 1}
+    shown = {ENVIRONMENT, f"{ENVIRONMENT}.id", *varying}
     return {
         name: " ".join(str(v) if o == ENVIRONMENT else f"{o}={v}" for o, v in settings.items() if o in shown)
         for name, settings in each.items()
@@ -88,6 +90,8 @@ def compare(a: Mapping[str, SeedResults], b: Mapping[str, SeedResults]) -> dict[
         )
     document: dict[str, Any] = {"environments": shared, "left_out": [name for name in {**a, **b} if name not in shared]}
     for metric in TIMES:
+        if not all(metric in side[name].times for side in (a, b) for name in shared):
+            continue
         pairs = [(a[name].times[metric], b[name].times[metric]) for name in shared]
         found = improvement([earlier_is_better(*pair) for pair in pairs])
         document[metric] = {**_round(found), "ratio": _round(ratio_of_times(pairs))}

@@ -51,7 +51,7 @@ def summary(
 def _numbers(run: RunFolder) -> dict[str, Any]:
     sample = SeedResults.of([run])
     numbers: dict[str, Any] = {"seeds": len(run.episodes), "seconds": run.summary["wall_seconds"]}
-    numbers["success"] = run.success.is_defined
+    numbers |= dict.fromkeys(TIMES)  # None where success is not defined
     for metric, seen in sample.times.items():
         numbers[metric] = {
             **dict(zip(("median", "low", "high"), median(seen), strict=True)),
@@ -91,8 +91,8 @@ def _growth(
                 groups.setdefault((methods[name], option, key(rest)), {}).setdefault(float(size), []).append(result)
     rows = []
     for (method, option, _), sizes in groups.items():
-        if len(sizes) > 1:
-            samples = {size: SeedResults.of(found) for size, found in sorted(sizes.items())}
+        samples = {size: SeedResults.of(found) for size, found in sorted(sizes.items())}
+        if len(samples) > 1 and all(sample.times for sample in samples.values()):
             row: dict[str, Any] = {"method": method, "over": option, "sizes": list(samples)}
             for metric in TIMES:
                 growth = growth_exponent({size: sample.times[metric] for size, sample in samples.items()})

@@ -164,6 +164,8 @@ class CompiledDriver(Driver):
         self.keys, self.programs, self.groups = keys, programs, Groups(keys.run.shape[0])
         self._build = programs.compiled(_build, builder, keys.environment, keep=False)  # it may read what has changed
         self.environments = self._build(keys.environment)
+        if isinstance(self.environments, FiniteMDP):
+            self.environments.require_sound()
         self.identity = self.environments
         one = rows_of(self.environments, 0)
         self.observations, self.num_actions = one.observations, one.num_actions

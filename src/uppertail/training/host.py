@@ -42,6 +42,7 @@ from uppertail.training.rollouts import (
 )
 from uppertail.types import PyTree, Transition
 
+WAITING = "waiting/"  # begins the names of saved transitions that wait to be learned from
 CHUNK_STEPS = 512  # environment steps of each seed between two calls of the callback
 
 
@@ -163,7 +164,13 @@ class HostDriver(Driver):
         return play_episodes(self.builder, self.seeds, self._begun.shape[1], act, memory_of, episodes, after_step)
 
     def saved(self) -> dict[str, np.ndarray]:
-        return {f"{row}/{name}": array for row, host in enumerate(self.hosts) for name, array in host.saved().items()}
+        parts = {"": self.hosts, WAITING: self.rollouts}
+        return {
+            f"{part}{row}/{name}": array
+            for part, of_rows in parts.items()
+            for row, each in enumerate(of_rows)
+            for name, array in each.saved().items()
+        }
 
     def restore(self, arrays: dict[str, np.ndarray], state: RunState) -> tuple[State, str | None]:
         """Goes back to the episodes in progress; where that is not possible, new ones begin."""
@@ -174,11 +181,11 @@ class HostDriver(Driver):
         elsewhere = (here != episode.observation).reshape(len(self.hosts), -1).any(axis=1)
         lost = elsewhere | np.array([not saved for saved in kept])
         ended = np.asarray(state.episodes).tolist()
-        going_on = [
+        first = [
             functools.partial(host.begin_another, ended[row]) if lost[row] else functools.partial(here.__getitem__, row)
             for row, host in enumerate(self.hosts)
         ]
-        here = begin_all(going_on, self.seeds, "as another episode began in place of the one in progress")
+        here = begin_all(first, self.seeds, "as another episode began in place of the one in progress")
         on = ~lost[:, None]
         so_far = {name: getattr(episode, name) * on for name in ("ret", "length", "earned")}
         action, masks = episode.action, masks_of(self.hosts)
@@ -188,7 +195,10 @@ class HostDriver(Driver):
         begun = episode._replace(observation=here, action=action, **so_far)
         which = ", ".join(str(self.seeds[row]) for row in np.flatnonzero(lost))
         line = f"The episode in progress cannot be restored (seed {which}): another one begins."
-        return self._go_on(state, begun), line if which else None
+        going_on = self._go_on(state, begun)
+        for row, rollouts in enumerate(self.rollouts):
+            rollouts.restore(arrays_below(f"{WAITING}{row}/", arrays))
+        return going_on, line if which else None
 
     def release(self) -> None:
         for host in self.hosts:

@@ -134,12 +134,9 @@ class Player:
             if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
                 pair = "observation is what reset returns, an observation and an info: give the first alone."
                 raise InputError(pair) from error
-            shape, as_tuple = (
-                self.interface.reading.shape,
-                ", as a tuple if it is a list" * isinstance(observation, list),
-            )
+            as_tuple = ", as a tuple if it is a list" if isinstance(observation, list) else ""
             wanted = f"{self.interface.form}{as_tuple}, or a list of such"
-            if shape is not None:
+            if (shape := self.interface.reading.shape) is not None:
                 wanted = f"one of shape {shape}, or a batch of shape {('n', *shape)}".replace("'", "")
             raise InputError(
                 f"observation is {short_text(observation)}, which is not of this environment ({message_of(error)}): "
@@ -169,7 +166,7 @@ class Player:
             if self.agent.has_masks:
                 raise InputError(
                     "This environment says which actions are allowed: give action_mask, too, as its reset and step "
-                    'gave it (info["action_mask"]).'
+                    'gave it (info["action_mask"], or a part of the observation).'
                 )
             return None
         shape = (*([] if batch is None else [batch]), self.interface.actions.size)

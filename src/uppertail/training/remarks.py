@@ -57,7 +57,8 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         looks_past
         or less_than_random(greedy, earned, run.looks_far is not None)
         or less_than_trained(played, returns, run.returns, keeps_best)
-        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run)),
+        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run))
+        or nothing_earned(returns, greedy, any(each is not None for each in record.solved_episode)),
         None if run.driver.first_mask is not None else stands_still(run.greedy, result.seeds, run.random),
         unsettled(run, result.networks) or unfinished(run, result),
     )
@@ -209,6 +210,21 @@ def given_up(
     return None
 
 
+def nothing_earned(
+    returns: Mapping[int, Float[np.ndarray, " _"]], greedy: Mapping[int, float], solved: bool
+) -> str | None:
+    """A sentence if all of many episodes, and those of the greedy policy, returned the same, which is not above 0."""
+    each = np.concatenate([*returns.values()])
+    if solved or min(seed.size for seed in returns.values()) < GIVEN_UP or each[0] > 0:
+        return None
+    if (each != each[0]).any() or any(value != each[0] for value in greedy.values()):
+        return None
+    return (
+        f"All {each.size:,} episodes returned {each[0]:.4g}, as the greedy policy does: nothing that pays more was "
+        "found. Train longer, or let episodes be longer, if a goal is too far for one (--env.max_episode_steps)."
+    )
+
+
 def less_than_random(
     greedy: Mapping[int, float], random: Float[np.ndarray, " episodes"] | None, looks_far: bool = False
 ) -> str | None:
@@ -254,9 +270,15 @@ def no_more_than_random(
         if each.mean() > random.mean():
             continue
         doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
+        error = math.sqrt(random.var() / len(random) + each.var() / len(each))
+        luck = (
+            f", though {len(each)} episodes may be bad luck"
+            if random.mean() - each.mean() < SIGNIFICANT * error
+            else ""
+        )
         return (
             f"The greedy policy of seed {seed} returns {each.mean():.4g}, no more than a random policy did before the "
-            f"run ({random.mean():.4g}): train longer.{doubt} {HIDDEN}"
+            f"run ({random.mean():.4g}){luck}: train longer.{doubt} {HIDDEN}"
         )
     return None
 

@@ -5,7 +5,7 @@ bytes each, in the thread that calls it; it hands parts of larger ones to other 
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -103,6 +103,20 @@ class Rollouts:
         *transitions, mask = _rows(columns, slice(count))
         size = len(StepRecord._fields)
         return Transition(*transitions[:-size], next_action_mask=mask), StepRecord(*transitions[-size:])
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """The columns of transitions that wait, which are more than a rollout takes in some vector environments."""
+        self._settle()
+        if not self.waiting:
+            return {}
+        columns = (_all(np.concatenate, column) for column in zip(*self._done, strict=True))
+        return {str(number): column for number, column in enumerate(columns) if column is not None}
+
+    def restore(self, saved: Mapping[str, np.ndarray]) -> None:
+        """Lets saved transitions wait again."""
+        if saved:
+            self._done = [tuple(saved.get(str(number)) for number in range(7 + len(StepRecord._fields)))]
+            self.waiting = len(saved["0"])
 
     def _settle(self) -> None:
         """Computes transitions, returns and lengths of the steps since the last call."""
@@ -309,12 +323,9 @@ def play_episodes(
                 returns[row, played[row, on], on] += now.reward[on]
                 lengths[row, played[row, on], on] += now.steps[on]
                 same = (now.next_observation == observations[row]).reshape(envs, -1).all(axis=1) & ~now.terminated
-                long = np.zeros(envs, bool)
-                if not host.adapted:  # no limit was set in a vector environment: it goes on from where it was
-                    long[on] = lengths[row, played[row, on], on] >= EVALUATION_STEPS
                 taken[row, played[row, on], on] += 1
                 idle[row, played[row, on], on] += same[on]
-                ended = now.terminated | now.truncated | long
+                ended = now.terminated | now.truncated
                 played[row, on] += ended[on]
                 begins[row] = ended | ~now.real
                 observations[row] = now.observation

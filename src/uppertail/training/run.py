@@ -206,6 +206,8 @@ class Run:
         counted = (seen.count, self.driver.num_actions) if self.recorder and isinstance(seen, States) else None
         limits = settings.most_episodes, settings.steps
         self.loop = Loop(learner, settings.steps_per_rollout, *limits, counted, settings.evaluate_every is not None)
+        self._start_moments = self.programs.compiled_later(_start_moments, self.loop.agent.family)
+        self._best_mean = self.programs.compiled_later(_best_mean, self.loop.agent.family)
         if self.recorder:
             self.recorder.use(self.loop, self.programs, repeats)
 
@@ -241,7 +243,7 @@ class Run:
         if not isinstance(self._asked_method.chosen_learner, LeastSquares) or not self.method.distribution.has_spread:
             return -math.inf
         networks = self.driver.gather(state, lambda run: run.learned.network)
-        return float(self.programs.call(_best_mean, self.loop.agent.family, networks).max())
+        return float(self._best_mean(networks).max())
 
     @property
     def has_chance(self) -> bool:
@@ -390,7 +392,7 @@ class Run:
         """Mean and standard deviation of the return where each seed's run starts."""
         networks = self.driver.gather(state, lambda run: run.learned.network)
         arguments = (networks, self.driver.first, self.driver.first_mask)
-        mean, std = self.programs.call(_start_moments, self.loop.agent.family, *arguments)
+        mean, std = self._start_moments(*arguments)
         return np.asarray(mean), np.asarray(std)
 
     def recorded(self, networks: Network) -> Distributions | None:

@@ -12,7 +12,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.wrappers import TimeLimit
 
 from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium.action_masks import KEY, NOT_ALWAYS, mask_of
@@ -23,6 +22,7 @@ LAST_SECONDS = 60  # for which an environment's process outlives a signal, so th
 
 STEPS = "steps"  # in an adapted environment's info: for how many an action was taken that may be repeated
 
+NO_PAIR = "its reset returns no pair of an observation and an info: return both"
 FIVE = "return observation, reward, terminated, truncated, info"
 
 
@@ -37,7 +37,7 @@ class Checked(gymnasium.Wrapper[Any, Any, Any, Any]):
                 raise
             raise ContractError(f"{message_of(error)}: let its reset take seed=None, options=None") from error
         if not isinstance(returned, tuple | list) or len(returned) != 2:
-            raise ContractError("its reset returns no pair of an observation and an info: return both")
+            raise ContractError(NO_PAIR)
         return returned[0], returned[1]
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -149,11 +149,9 @@ class Adapter(Checked):
     environment that works alone might fail, or behave differently, beside others.
     """
 
-    def __init__(
-        self, env: gymnasium.Env[Any, Any], limit: int | None, reading: Reading, example: np.ndarray, repeats: int = 1
-    ) -> None:
-        """Adapts an environment, which is truncated after `limit` steps, and takes each action `repeats` times."""
-        super().__init__(env if limit is None else TimeLimit(env, limit))
+    def __init__(self, env: gymnasium.Env[Any, Any], reading: Reading, example: np.ndarray, repeats: int = 1) -> None:
+        """Adapts an environment, in which each action is taken `repeats` times."""
+        super().__init__(env)
         kind = example.dtype
         bounds = (-np.inf, np.inf) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
         self.array, self.observation_space = reading.array, spaces.Box(*bounds, example.shape, kind.type)

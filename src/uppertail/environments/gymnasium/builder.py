@@ -450,22 +450,24 @@ class GymnasiumBuilder(PackageBuilder):
                 raise InputError(
                     f"action_repeat is {self.repeats}, but a vector environment is used as it is: repeat actions in it."
                 )
-            return self._host(env, seed, False, self.action_masks)
-        return self._host(SideBySide([Adapter(each, *self._adapted(time_limit)) for each in made]), seed, True)
+            return self._host(env, seed, time_limit, False, self.action_masks)
+        return self._host(SideBySide([Adapter(each, *self._adapted) for each in made]), seed, time_limit)
 
     def _opened_apart(self, env: Made, seed: int, num_envs: int, time_limit: int | None) -> HostEnvironments:
         """Environments in processes of their own, in place of the one that was made."""
         close_quietly(env)
-        apart = functools.partial(adapt_apart, os.getpid(), self.maker(), *self._adapted(time_limit))
+        apart = functools.partial(adapt_apart, os.getpid(), self.maker(), *self._adapted)
         vector = AsyncVectorEnv([apart] * num_envs, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
-        return self._host(vector, seed, True)
+        return self._host(vector, seed, time_limit)
 
-    def _adapted(self, time_limit: int | None) -> tuple[int | None, Reading, np.ndarray, int]:
+    @property
+    def _adapted(self) -> tuple[Reading, np.ndarray, int]:
         """The arguments of `Adapter` behind the environment."""
-        seen = self.inspected
-        limit = time_limit if seen.time_limit is None else None
-        return limit, seen.interface.reading, seen.observed.example, self.repeats
+        return self.inspected.interface.reading, self.inspected.observed.example, self.repeats
 
-    def _host(self, env: VectorEnv, seed: int, adapted: bool, masked: bool = True) -> HostEnvironments:
+    def _host(
+        self, env: VectorEnv, seed: int, time_limit: int | None, adapted: bool = True, masked: bool = True
+    ) -> HostEnvironments:
         reset_seed, ends_at_limit = self.seed_of_resets(seed), bool(self.ends_at_limit)
-        return HostEnvironments(env, self.interface, seed, reset_seed, adapted, masked, ends_at_limit)
+        limit = time_limit and max(time_limit, self.inspected.time_limit or 0)
+        return HostEnvironments(env, self.interface, seed, reset_seed, adapted, masked, ends_at_limit, limit)

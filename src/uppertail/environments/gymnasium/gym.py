@@ -19,6 +19,7 @@ from uppertail.environments.gymnasium.wrapping import Made, extra, missing
 from uppertail.errors import InputError, message_of, nearest
 from uppertail.parts import PARTS
 
+NO_ENV = "must inherit from the gymnasium.Env class"  # what Gymnasium says of a vector environment of an id, too
 NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "FrozenLake": {"actions": ("left", "down", "right", "up")},
     "CliffWalking": {"actions": ("up", "right", "down", "left")},
@@ -81,6 +82,11 @@ class Gym(GymnasiumBuilder):
                 return f"There is no environment {self.id!r} in Gymnasium here.{_remedy(self.id)}"
             case ModuleNotFoundError():  # Gymnasium raises its own, without the name
                 return f"{self.id} needs {missing(error.name or self.id.partition(':')[0])}."
+            case TypeError() if NO_ENV in str(error):
+                return (
+                    f"{self.id} makes no gymnasium.Env ({message_of(error).partition('. See')[0]}): register one, or "
+                    "give ut.train a function that makes a vector environment."
+                )
             case TypeError():
                 refused = f"{self.id} refuses its kwargs {self.kwargs or {}} ({message_of(error)})"
                 return f"{refused}: give those of its constructor."

@@ -1,5 +1,6 @@
 """A Gymnasium vector environment, in any of its autoreset modes."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from gymnasium.vector.utils import iterate
 from jaxtyping import Bool, Float, Int
 
 from uppertail.environments.gymnasium.action_masks import KEY, NONE_ALLOWED, NOT_ALWAYS, mask_of
-from uppertail.environments.gymnasium.adapter import STEPS, close_quietly
+from uppertail.environments.gymnasium.adapter import NO_PAIR, STEPS, close_quietly
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import (
     LARGEST,
@@ -19,7 +20,7 @@ from uppertail.environments.packages import (
     call,
     require_finite,
 )
-from uppertail.errors import ContractError, InputError
+from uppertail.errors import ContractError, InputError, short_text
 
 Masks = Bool[np.ndarray, "envs actions"] | None
 
@@ -85,30 +86,39 @@ class HostEnvironments:
         adapted: bool = False,
         masked: bool = True,
         ends_at_limit: bool = False,
+        time_limit: int | None = None,
     ) -> None:
         """Takes a vector environment.
 
         `masked`: whether masks of allowed actions are read, where the environments give them. `ends_at_limit`: whether
-        an episode that is truncated counts as terminated.
+        an episode that is truncated counts as terminated. `time_limit`: steps after which an episode is truncated; one
+        of environments that reset themselves goes on as the next.
         """
         self.env, self.interface, self.seed, self.reset_seed, self.adapted = env, interface, seed, reset_seed, adapted
-        self.masked, self.ends_at_limit = masked, ends_at_limit
-        self.mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        self.masked, self.ends_at_limit, self.time_limit = masked, ends_at_limit, time_limit or math.inf
+        mode: Any = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        try:
+            self.mode = AutoresetMode(mode)
+        except ValueError:
+            raise InputError(
+                f"autoreset_mode in the metadata of this vector environment is {short_text(mode)}: use one of the "
+                "members of gymnasium.vector.AutoresetMode."
+            ) from None
         if reset_seed is not None and self.mode is not AutoresetMode.DISABLED:
             raise InputError(
                 f"reset_seed is {reset_seed}, but this vector environment resets itself, with seeds of its own: leave "
                 "reset_seed out, or make it with AutoresetMode.DISABLED."
             )
         self.num_envs = self.places = env.num_envs
-        self.episodes = np.zeros(env.num_envs, np.int64)
+        self.episodes, self.lengths = np.zeros((2, env.num_envs), np.int64)
         self.actions: list[list[int]] = [[] for _ in range(env.num_envs)]
         self.resetting = np.zeros(env.num_envs, bool)
 
     def reset(self, episode: int = 0) -> np.ndarray:
         """The first observation of each environment's episode of this number."""
-        self.episodes[:], self.resetting[:] = episode, False
+        self.episodes[:], self.lengths[:], self.resetting[:] = episode, 0, False
         self.actions = [[] for _ in range(self.num_envs)]
-        first, info = self.env.reset(seed=self._seeds())
+        first, info = self._reset()
         self.action_mask = self._mask_in(info, everywhere := np.ones(self.num_envs, bool))
         self._require_allowed(everywhere)
         return self._arrays(first)
@@ -123,7 +133,13 @@ class HostEnvironments:
             for taken, action in zip(self.actions, actions.tolist(), strict=True):
                 taken.append(action)
         after, reward, terminated, truncated, info = self._stepped(actions)
-        ended, real = terminated | truncated, ~self.resetting
+        taken = info[STEPS] if self.adapted and STEPS in info else np.ones(self.num_envs, np.int64)
+        real, ended = ~self.resetting, terminated | truncated
+        self.lengths += taken * real
+        long = self.lengths >= self.time_limit
+        self.lengths[ended | long] = 0
+        if self.mode is AutoresetMode.DISABLED:
+            ended = ended | long
         next_observation = observation = self._arrays(after)
         next_mask = self.action_mask
         if self.mode is AutoresetMode.NEXT_STEP:
@@ -147,8 +163,7 @@ class HostEnvironments:
         if self.ends_at_limit:
             terminated = ended
         rewards = np.array(reward, np.float64).reshape(self.num_envs)
-        truncated, masks = truncated & ~terminated, (next_mask, self.action_mask)
-        taken = info[STEPS] if self.adapted and STEPS in info else np.ones(self.num_envs, np.int64)
+        truncated, masks = (truncated | long) & ~terminated, (next_mask, self.action_mask)
         return HostStep(next_observation, rewards, terminated.copy(), truncated, observation, real, taken, *masks)
 
     def saved(self) -> dict[str, np.ndarray]:
@@ -195,6 +210,10 @@ class HostEnvironments:
             if not isinstance(self.env, AsyncVectorEnv):
                 raise
             raise RuntimeError("the process of one of its environments has ended") from error
+        for name, ends in zip(("terminated", "truncated"), stepped[2:4], strict=True):
+            if np.shape(ends) != (self.num_envs,):
+                one = f"give one truth value for each of the {self.num_envs} environments"
+                raise ContractError(f"{name} has the shape {np.shape(ends)}: {one}")
         goes_on = ~np.asarray(stepped[2], bool)
         before, self.action_mask = self.action_mask, self._mask_in(stepped[4], goes_on)
         if (before is None) != (self.action_mask is None):
@@ -202,11 +221,17 @@ class HostEnvironments:
         self._require_allowed(goes_on)
         return stepped
 
+    def _reset(self, **asked: Any) -> tuple[Any, dict[str, Any]]:
+        pair: Any = self.env.reset(seed=self._seeds(), **asked)
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], dict):
+            raise ContractError(NO_PAIR)
+        return pair[0], pair[1]
+
     def _begin(self, which: Bool[np.ndarray, " envs"]) -> np.ndarray:
         """All observations, after a new episode has begun in some of the environments."""
         for index in np.flatnonzero(which):
             self.actions[index] = []
-        first, info = self.env.reset(seed=self._seeds(), options={"reset_mask": which.copy()})
+        first, info = self._reset(options={"reset_mask": which.copy()})
         if (mask := self._mask_in(info, which)) is not None:
             before = mask if self.action_mask is None else self.action_mask
             self.action_mask = np.where(which[:, None], mask, before)
@@ -241,4 +266,9 @@ class HostEnvironments:
         """The observations of all environments, in a copy."""
         if self.adapted:
             return observations
-        return np.stack([*map(self.interface.reading.array, iterate(self.env.observation_space, observations))])
+        arrays = [*map(self.interface.reading.array, iterate(self.env.observation_space, observations))]
+        if len(arrays) != self.num_envs:
+            raise ContractError(
+                f"it has {self.num_envs} environments, but gives {len(arrays)} observations: give one each"
+            )
+        return np.stack(arrays)

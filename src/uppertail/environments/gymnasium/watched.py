@@ -51,7 +51,7 @@ class Watched(WatchedEnvironment):
         env.unwrapped.metadata = {**env.metadata, "render_fps": pace}
         seen = builder.inspected
         shown = HumanRendering(env) if in_window else env
-        self.env = Adapter(shown, None, seen.interface.reading, seen.observed.example, builder.repeats)
+        self.env = Adapter(shown, seen.interface.reading, seen.observed.example, builder.repeats)
 
     def reset(self, seed: int, episode: int) -> np.ndarray:
         """Resets as training's evaluation does, for the first episode of the environment of this number."""
