@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments import documents
 from experiments.paper import cells
-from experiments.provenance import RESULTS, ROOT, UNKNOWN, certify, checksum, entries, state
+from experiments.provenance import RESULTS, ROOT, UNKNOWN, certify, checksum, entries, processor, state
 from experiments.registry import EXPERIMENTS, is_result
 from uppertail.errors import InputError
 from uppertail.training.birth import birth
@@ -73,10 +73,10 @@ def certify_all(names: list[str], longest: float, say: Callable[[str], object], 
             if again is None:
                 say(f"{name}: no command makes its first seed alone")
                 continue
-            wrong = differences(stored, again)
+            wrong, elsewhere = differences(stored, again), _elsewhere(path)
             other += bool(wrong)
             spent = f"{time.perf_counter() - began:,.0f} s"
-            say(f"{name}: {'OTHERWISE: ' + ', '.join(wrong) if wrong else 'the same'}, {spent}")
+            say(f"{name}: {'OTHERWISE: ' + ', '.join(wrong) + elsewhere if wrong else 'the same'}, {spent}")
             if not wrong:
                 certify(path, code["tree"])
     return other
@@ -116,6 +116,13 @@ def uncertified(tree: str | None) -> dict[str, dict[str, list[str]]]:
 
 def _stored(path: Path) -> dict[str, Any]:
     return cells.stored(path) if path.suffix == ".npz" else json.loads(path.read_text(encoding="utf-8"))
+
+
+def _elsewhere(path: Path) -> str:
+    """Words on a result of another processor, on which alone it may come out otherwise."""
+    made = _entry(path)["birth"]
+    there, here = made.get("processor") if isinstance(made, dict) else None, processor()
+    return f" (made on {there}, here {here})" if there not in (None, here) else ""
 
 
 def _entry(path: Path) -> dict[str, Any]:

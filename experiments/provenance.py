@@ -86,7 +86,7 @@ def _born(path: Path, command: str | None) -> dict[str, Any]:
         "wall_seconds": round(time.time() - process.create_time(), 1),
         "cpu_seconds": round(spent, 1),
         "load": [round(LOAD_BEFORE, 2), round(os.getloadavg()[0], 2)],
-        "processor": _processor(),
+        "processor": processor(),
         "versions": {
             "python": platform.python_version(),
             **{name: importlib.metadata.version(name) for name in PACKAGES},
@@ -95,7 +95,8 @@ def _born(path: Path, command: str | None) -> dict[str, Any]:
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor, and its cores."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text(encoding="utf-8").splitlines() if cpu.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -158,7 +158,10 @@ def test_one_that_does_not_certifies_nothing(
     again: Any, longest: float, words: str, result: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, said = certified(lambda stem, stored: again, monkeypatch, longest)
-    assert other == ("OTHERWISE" in words) and words in said[0]
+    assert other == ("OTHERWISE" in words) and words in said[0] and "made on" not in said[0]
+    monkeypatch.setattr(certificates, "processor", lambda: "Another, 2 cores")
+    said = certified(lambda stem, stored: again, monkeypatch, longest)[1]
+    assert (", here Another, 2 cores)" in said[0]) == bool(other)
     assert "certified" not in entries(result.parent)["one.json"]
 
 
