@@ -73,10 +73,10 @@ def certify_all(names: list[str], longest: float, say: Callable[[str], object], 
             if again is None:
                 say(f"{name}: no command makes its first seed alone")
                 continue
-            wrong, elsewhere = differences(stored, again), _elsewhere(path)
+            wrong = differences(stored, again)
             other += bool(wrong)
             spent = f"{time.perf_counter() - began:,.0f} s"
-            say(f"{name}: {'OTHERWISE: ' + ', '.join(wrong) + elsewhere if wrong else 'the same'}, {spent}")
+            say(f"{name}: {'OTHERWISE: ' + ', '.join(wrong) + _elsewhere(path) if wrong else 'the same'}, {spent}")
             if not wrong:
                 certify(path, code["tree"])
     return other

@@ -1,7 +1,7 @@
 """A finite MDP as a table, which all environments of the paper are."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -113,7 +113,7 @@ class FiniteMDP(Environment):
             ("start_probability", self.start_probability, "of the states in start_state"),
         ):
             each = np.asarray(values, np.float64)
-            sound = (each >= 0).all(axis=-1) & (np.abs(each.sum(axis=-1) - 1) <= ROUNDING)
+            sound = sum_to_1(each, ROUNDING)
             if name == "probability" and self.action_mask is not None:
                 sound |= ~np.asarray(self.action_mask)
             if not sound.all():
@@ -185,3 +185,8 @@ def _draw(key: PRNGKeyArray, probabilities: Float[Array, " outcomes"]) -> Int[Ar
     if probabilities.shape[0] == 1:
         return jnp.zeros((), jnp.int32)
     return jnp.searchsorted(jnp.cumsum(probabilities), jax.random.uniform(key), side="right").astype(jnp.int32)
+
+
+def sum_to_1(probabilities: Float[np.ndarray, "*rows outcomes"], rounding: float) -> Any:
+    """Whether each row is one of probabilities, whose sum may be this far from 1."""
+    return (probabilities >= 0).all(axis=-1) & (np.abs(probabilities.sum(axis=-1) - 1) <= rounding)

@@ -224,8 +224,8 @@ class TableLearner(Learner):
         masks = memory.masks
         if masks is not None:
             masks = masks.at[nexts].max(fresh.next_action_mask)
-        memory = memory._replace(outcomes=outcomes, novelty=novelty.estimated(), arrivals=arrivals, masks=masks)
-        memory = memory._replace(earned=memory.earned | jnp.any(fresh.reward != 0))
+        novelty, earned = novelty.estimated(), memory.earned | jnp.any(fresh.reward != 0)
+        memory = memory._replace(outcomes=outcomes, novelty=novelty, arrivals=arrivals, earned=earned, masks=masks)
         memory = renewed(jax.random.fold_in(key, RENEW), memory, again)
         before = Sweep(*tables, network.priors, memory.noise, memory.change, jnp.zeros((), jnp.int32))
         swept = self.solve(key, before, memory, pairs, due, lost)

@@ -96,9 +96,8 @@ class Rollouts:
 
     def take(self, count: int) -> tuple[Transition, StepRecord]:
         """Takes the oldest `count` transitions; the others wait for the next call."""
-        self._settle()
+        columns = self._columns()
         self.waiting -= count
-        columns: Columns = tuple(_all(np.concatenate, column) for column in zip(*self._done, strict=True))
         self._done = [_rows(columns, slice(count, None))]
         *transitions, mask = _rows(columns, slice(count))
         size = len(StepRecord._fields)
@@ -106,17 +105,20 @@ class Rollouts:
 
     def saved(self) -> dict[str, np.ndarray]:
         """The columns of transitions that wait, which are more than a rollout takes in some vector environments."""
-        self._settle()
-        if not self.waiting:
-            return {}
-        columns = (_all(np.concatenate, column) for column in zip(*self._done, strict=True))
+        columns = self._columns() if self.waiting else ()
         return {str(number): column for number, column in enumerate(columns) if column is not None}
 
     def restore(self, saved: Mapping[str, np.ndarray]) -> None:
         """Lets saved transitions wait again."""
         if saved:
-            self._done = [tuple(saved.get(str(number)) for number in range(7 + len(StepRecord._fields)))]
+            count = 6 + len(StepRecord._fields) + 1  # those of a transition, its record, and masks if there are any
+            self._done = [tuple(saved.get(str(number)) for number in range(count))]
             self.waiting = len(saved["0"])
+
+    def _columns(self) -> Columns:
+        """The columns of all transitions that wait."""
+        self._settle()
+        return tuple(_all(np.concatenate, column) for column in zip(*self._done, strict=True))
 
     def _settle(self) -> None:
         """Computes transitions, returns and lengths of the steps since the last call."""

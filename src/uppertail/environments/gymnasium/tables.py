@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces, wrappers
 from jaxtyping import Bool, Float
 
-from uppertail.environments.finite import FiniteMDP
+from uppertail.environments.finite import FiniteMDP, sum_to_1
 from uppertail.environments.gymnasium.action_masks import mask_of
 from uppertail.environments.gymnasium.masked import METHOD, Masked, Unmasked
 from uppertail.environments.gymnasium.wrapping import time_limit, wrappers_of
@@ -98,21 +98,16 @@ def _wrong_numbers(bare: Any, entries: Float[np.ndarray, "states actions outcome
         return "its table holds numbers that are not finite"
     if (np.abs(entries[..., 2]) > LARGEST).any():
         return f"its table holds rewards beyond {LARGEST:g}"
-    for state, action in np.argwhere(~_sum_to_1(entries[..., 0])).tolist():
+    for state, action in np.argwhere(~sum_to_1(entries[..., 0], ROUNDING)).tolist():
         return f"the probabilities of its table from state {state} by action {action} {MUST}"
     strange = ~np.isin(entries[..., 1], np.arange(len(entries)))
     for state, action, _ in np.argwhere(strange).tolist():
         return f"its table leads from state {state} by action {action} to what is no state of it"
-    if starts.shape != (len(entries),) or not _sum_to_1(starts):
+    if starts.shape != (len(entries),) or not sum_to_1(starts, ROUNDING):
         return f"the probabilities of its states in `initial_state_distrib` {MUST}"
     if getattr(bare, "fickle_passenger", False):
         return "its passengers are fickle, which the table does not show"
     return None
-
-
-def _sum_to_1(probabilities: Float[np.ndarray, "*rows outcomes"]) -> Any:
-    """Whether each row is one of probabilities."""
-    return (probabilities >= 0).all(axis=-1) & (np.abs(probabilities.sum(axis=-1) - 1) <= ROUNDING)
 
 
 def _wrong_masks(masks: Masks, entries: Float[np.ndarray, "states actions outcomes 4"], starts: Any) -> str | None:
