@@ -29,6 +29,7 @@ from uppertail.training.remarks import (
     given_up,
     less_than_random,
     less_than_trained,
+    nearer_to_1,
     no_limit_seen,
     no_more_than_random,
     not_ended,
@@ -371,8 +372,9 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
 
     words = str(said(0.5))
     assert "of seed 7 returns 0.5, less than a random policy did before the run (2)" in words
-    assert all(each in words for each in ("train longer", "discount", "--env.stack 2", "TimeAwareObservation"))
-    assert "discount" not in str(less_than_random({7: 0.5}, random, looks_far=True)), "it looks far already"
+    assert all(each in words for each in ("train longer", "--env.stack 2", "TimeAwareObservation"))
+    assert "discount" not in words, "it looks far already"
+    assert "nearer to 1, such as 0.9975. If that" in str(less_than_random({7: 0.5}, random, "0.9975"))
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
@@ -674,8 +676,14 @@ def test_a_goal_is_given_up_after_50_later_episodes(count: int, said: bool) -> N
     words = given_up({0: returns}, {0: 0.0}, False)
     assert (words is not None) == said
     assert not said or "a smaller --discount" in str(words)
-    late = given_up({0: returns}, {0: 0.0}, False, {0: True})
-    assert not said or ("a --discount nearer to 1" in str(late) and "smaller" not in str(late))
+    late = given_up({0: returns}, {0: 0.0}, False, {0: "0.999"})
+    assert not said or ("a --discount nearer to 1, such as 0.999" in str(late) and "smaller" not in str(late))
+
+
+def test_a_discount_nearer_to_1_looks_as_far_as_an_episode_is_long() -> None:
+    assert nearer_to_1(0.995) == "0.9975", "twice as far"
+    assert nearer_to_1(0.995, 1_000.0) == "0.999", "as far as 1,000 steps"
+    assert nearer_to_1(0.9999, 1_000.0) == "0.99995"
 
 
 def test_an_action_that_the_limit_cuts_short_is_no_chance() -> None:
