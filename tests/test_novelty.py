@@ -9,14 +9,14 @@ import pytest
 
 import uppertail as ut
 from uppertail.learners.novelty import Novelty, class_of
+from uppertail.learners.outcomes import Outcomes
 
 
-def after(rows: list[tuple[int, int, int, bool, bool]]) -> Novelty:
-    """The novelty of transitions: visits of their pair before, state, next state, terminated, new to the pair."""
+def after(rows: list[tuple[int, int, int, bool, bool, bool]]) -> Novelty:
+    """The novelty of transitions: visits of their pair before, state, next state, terminated, new to it, stayed."""
     novelty = Novelty.none(4)
-    for visits, state, next_state, terminated, is_new in rows:
-        each = jnp.asarray(state), jnp.asarray(next_state), jnp.asarray(terminated), jnp.asarray(is_new)
-        novelty = novelty.add(jnp.asarray(float(visits)), *each)
+    for visits, *row in rows:
+        novelty = novelty.add(jnp.asarray(float(visits)), *map(jnp.asarray, row))
     return novelty.estimated()
 
 
@@ -26,27 +26,43 @@ def test_classes_of_visits_double() -> None:
 
 
 def test_a_chance_is_half_that_of_the_class_before_until_something_is_seen() -> None:
-    np.testing.assert_allclose(Novelty.none(2).estimated().chances[:4], [0.5, 0.25, 0.125, 0.0625])
+    for each in Novelty.none(2).estimated()[:2]:
+        np.testing.assert_allclose(each.estimates[:4], [0.5, 0.25, 0.125, 0.0625])
 
 
 def test_only_states_never_reached_and_ends_never_shown_are_new() -> None:
     found = after(
         [
-            (0, 0, 1, False, True),  # the first visit of a pair says nothing of what was not seen
-            (1, 0, 2, False, True),  # a state that was never reached
-            (1, 2, 1, False, True),  # new to the pair, but known
-            (1, 2, 2, True, True),  # an end that the pair had not shown
-            (1, 2, 2, True, False),
-            (2, 0, 0, False, True),  # known: the transition began there
-            (3, 3, 3, False, True),
+            (0, 0, 1, False, True, False),  # the first visit of a pair says nothing of what was not seen
+            (1, 0, 2, False, True, False),  # a state that was never reached
+            (1, 2, 1, False, True, True),  # new to the pair, but known
+            (1, 2, 2, True, True, False),  # an end that the pair had not shown
+            (1, 2, 2, True, False, False),
+            (2, 0, 0, False, True, False),  # known: the transition began there
+            (3, 3, 3, False, True, False),
         ]
     )
-    np.testing.assert_allclose(found.transitions[:3], [4, 2, 0])
-    np.testing.assert_allclose(found.new[:3], [2, 0, 0])
+    np.testing.assert_allclose(found.unknown.transitions[:3], [4, 2, 0])
+    np.testing.assert_allclose(found.unknown.new[:3], [2, 0, 0])
     first = (2 + 0.3 / 2) / 4.3
     second = 0.3 * first / 2 / 2.3
-    np.testing.assert_allclose(found.chances[:3], [first, second, second / 2], rtol=1e-5)
+    np.testing.assert_allclose(found.unknown.of(jnp.array([1.0, 3.0, 4.0])), [first, second, second / 2], rtol=1e-5)
     np.testing.assert_array_equal(found.reached, True)
+
+
+def test_pairs_that_only_led_back_tell_how_often_such_pairs_leave() -> None:
+    """Of three that stayed once, one leaves; a transition of another pair tells nothing of them."""
+    rows = [(1, 0, 1, False, True, True), (1, 1, 1, False, False, True), (1, 2, 2, False, False, True)]
+    found = after([*rows, (1, 3, 2, False, True, False)])
+    np.testing.assert_allclose(found.leaving.of(jnp.array([1.0])), (1 + 0.3 / 2) / 3.3, rtol=1e-5)
+
+
+def test_a_pair_only_led_back_until_it_leaves_or_ends() -> None:
+    outcomes = Outcomes.none(pairs=6, most=9)  # three states, two actions
+    for pair, place, over in ((0, 0, False), (0, 0, False), (2, 1, True), (3, 1, False), (3, 2, False), (4, 1, False)):
+        outcomes = outcomes.add(jnp.array(pair), jnp.array(place), jnp.array(0.0), jnp.array(over))
+    back = outcomes.only_back(jnp.arange(6), jnp.arange(6) // 2)
+    assert back.tolist() == [True, False, False, False, False, False]
 
 
 class Corridor(gymnasium.Env[Any, Any]):

@@ -492,11 +492,13 @@ RULES = (
         "1 / sqrt(1 + N) after N visits, and their mean with the rest",
         f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
         f"start until noise was seen; at least the chance that a pair with as many visits leads where nothing is "
-        f"known, whose prior counts as {WEIGHT:g} transitions; the start of a measured range has a standard deviation "
+        f"known, whose prior counts as {WEIGHT:g} transitions, and, where a pair only led back to its state, the "
+        f"chance that such pairs leave it, by the same prior; the start of a measured range has a standard deviation "
         f"of {MEASURED_STD:g}; a network: the 1 beside N",
         "seeds 100 to 109 of the tables of [docs/chance.md](chance.md), a queue, a shop and corridors: decisions "
         "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
-        "[40](decisions/0040-novelty-in-place-of-a-least-noise.md); for networks a queue, a crossing and three "
+        "[40](decisions/0040-novelty-in-place-of-a-least-noise.md); waits, an inventory: "
+        "[decision 64](decisions/0064-waits-tell-how-often-they-end.md); for networks a queue, a crossing and three "
         "servers: [decision 58](decisions/0058-doubt-by-evidence.md); doubt where nothing was earned: "
         "[decision 62](decisions/0062-doubt-where-nothing-was-earned.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables; for networks a hotel, a dam "
