@@ -150,11 +150,13 @@ class Request:
 
 def request_of(values: Values) -> Request:
     """What the options of `uppertail train` ask for; InputError if a part refuses its settings."""
-    built, saved = Values(values), dict[str, Any]()
+    built, saved = Values(values, open_settings={}), dict[str, Any]()
     for name in SAVED:
         choice = values[name]
         if isinstance(choice, PartChoice):
             built[name] = choice.build()
+            if choice.is_open:
+                built[name], built["open_settings"][name] = None, choice.settings
         saved |= choice.options(name) if isinstance(choice, PartChoice) else {name: choice}
     saved = yaml.safe_load(_yaml(saved))  # lists in place of tuples, as in a file
     return Request(built, saved, _plan(values, saved))

@@ -17,7 +17,8 @@ Before a run, a random policy takes steps in the environment: 20 episodes or at 
 2,000 if observations are looked at; in a table 2,000, in NumPy. These *facts* are measured once, only if a rule
 asks for them, and are the same for every seed. If they take more than five seconds, a line says so. Each *rule*
 chooses one setting, and looks at facts, at the kind of observations and at what earlier rules chose. A setting
-that you give is taken as it is, and turns off no other choice.
+that you give is taken as it is, and turns off no other choice. A setting of a part whose class you leave open, such as
+`--network.width`, changes the class that is chosen.
 
 The *plan* is every setting with where it came from (given, default or measured) and why:
 

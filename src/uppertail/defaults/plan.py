@@ -154,21 +154,28 @@ def flat(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
                 yield prefix + setting, value, value == plain(usual[setting])
 
 
-def plan_of(asked: Mapping[str, Any], filled: Mapping[str, Any], chosen: Mapping[str, Entry]) -> Plan:
+def plan_of(
+    asked: Mapping[str, Any],
+    filled: Mapping[str, Any],
+    chosen: Mapping[str, Entry],
+    open_settings: Mapping[str, Mapping[str, Any]],
+) -> Plan:
     """The plan of a run.
 
     Args:
         asked: its parts and settings as the user gave them.
         filled: the same without anything open.
         chosen: what rules chose.
+        open_settings: what the user gave of parts whose classes are open.
     """
+    given = {f"{part}.{name}" for part, settings in open_settings.items() for name in settings}
     before = {name: (value, is_usual) for name, value, is_usual in flat(asked)}
     entries = dict[str, Entry]()
     for name, value, is_usual in flat(filled):
         was, was_usual = before.get(name, (None, True))
         if name in chosen:
             entries[name] = chosen[name]
-        elif was == value and not was_usual:
+        elif name in given or (was == value and not was_usual):
             entries[name] = Entry(value, "given")
         elif was == value or (was is None and is_usual):
             entries[name] = Entry(value, "default")

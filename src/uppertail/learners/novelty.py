@@ -32,7 +32,7 @@ class Chances(NamedTuple):
         return cls(jnp.zeros(CLASSES), jnp.zeros(CLASSES), jnp.zeros(CLASSES)).estimated()
 
     def add(self, row: Int[Array, ""], counts: Bool[Array, ""], is_new: Bool[Array, ""]) -> "Chances":
-        """After one more transition of a pair of this class; it adds none if it does not count, or beyond all classes."""
+        """After one more transition of this class; none is added if it does not count, or there is no such class."""
         return self._replace(
             transitions=self.transitions.at[row].add(counts.astype(jnp.float32), mode="drop"),
             new=self.new.at[row].add((counts & is_new).astype(jnp.float32), mode="drop"),

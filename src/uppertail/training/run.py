@@ -105,7 +105,7 @@ class Run:
         )
         self.driver = self._open(builder)
         try:
-            self._asked = {"env": builder, **vars(method), "settings": settings}
+            self._asked = {"env": builder, **method.parts, "settings": settings}
             facts, method, settings = self._choose(method, settings, before, say)
             self.driver.begin()
             self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
@@ -309,7 +309,7 @@ class Run:
 
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
-        parts = {"environment": self.builder, **vars(self.method), "settings": self.settings}
+        parts = {"environment": self.builder, **self.method.parts, "settings": self.settings}
         described = {name: part and describe(part) for name, part in parts.items()}
         described["settings"].pop("name")
         measured = None if self.returns.known else [self.returns.low, self.returns.high]
@@ -318,9 +318,9 @@ class Run:
     @property
     def plan(self) -> Plan:
         """Every setting of the run, where it came from, and why."""
-        filled = {"env": self.builder, **vars(self.method), "settings": self.settings}
+        filled = {"env": self.builder, **self.method.parts, "settings": self.settings}
         returns = self._chosen["returns"]._replace(value=[self.returns.low, self.returns.high])
-        return plan_of(self._asked, filled, {**self._chosen, "returns": returns})
+        return plan_of(self._asked, filled, {**self._chosen, "returns": returns}, self.method.open_settings)
 
     @property
     def opening(self) -> str:
