@@ -53,7 +53,7 @@ def _place(seed: Seed, moment: int, state: int | None) -> int:
     places, state = seed.at(moment), seed.start(moment) if state is None else state
     if state in places:
         return places[state]
-    if not seed.recorded.of_states:
+    if not seed.recorded.are_numbered:
         known = "0, the first observation"
     elif len(places) == max(places, default=-1) + 1:
         known = f"one from 0 to {max(places)}"
@@ -86,7 +86,7 @@ def document(run: RunFolder, seed: Seed, moment: int, state: int | None) -> dict
         }
         for action in range(len(unknown))
     ]
-    number = int(recorded.states[moment, row, place]) if recorded.of_states else None
+    number = int(recorded.states[moment, row, place]) if recorded.are_numbered else None
     return {
         "environment": environment_label(run.summary["env"]),
         "method": run.method,
@@ -96,7 +96,7 @@ def document(run: RunFolder, seed: Seed, moment: int, state: int | None) -> dict
         "state_name": None if number is None else seed.state_name(number),
         "actions": actions,
         "path_is_whole": seed.recorded.path is None,
-        "path": [_on_path(seed, moment, each) for each in seed.path(moment)] if recorded.of_states else [],
+        "path": [_on_path(seed, moment, each) for each in seed.path(moment)] if recorded.are_numbered else [],
     }
 
 
