@@ -41,7 +41,7 @@ RETURNS = """
 
 `--env.returns` if it is given, else the range that a table or bsuite's names imply, else measured: it reaches
 to the returns of the lowest and of the highest reward at every step of the time limit, but at most two widths
-beyond the measured returns, 0 included. A network beside kernel counts takes no more than was seen, and follows
+beyond the measured returns, 0 included. `Twin` beside kernel counts takes no more than was seen, and follows
 what is seen later, whenever a return is beyond the range. In a table it grows when a return or a learned mean
 is beyond it ([decision 50](decisions/0050-what-is-read-once-is-kept.md)). If the random policy saw no reward, the
 range is a guess, and the first reward sets the scale. If actions last several steps, it is measured again with

@@ -150,7 +150,7 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
     idle = () if facts.repeating(noise) >= REPEATED else tuple(np.setdiff1d(facts.idle, kept).tolist())
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
-        return Choice(None, "each number tells something of what comes next", True)
+        return Choice(None, "each number that varies tells something of what comes next", True)
     numbered = "--env.encoding numbers " if draft.is_ordered else ""  # else places are those of one-hots
     notes = " ".join(
         (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, facts.names), why, numbered, list(rest))

@@ -108,7 +108,8 @@ class Run:
             self._asked = {"env": builder, **method.parts, "settings": settings}
             facts, method, settings = self._choose(method, settings, before, say)
             self.driver.begin()
-            self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
+            left_out = self.builder.preferences.vectors.left_out or ()
+            self.recorder = Recorder(self.driver, settings.seeds, record_over, left_out) if record else None
             self._prepare(method, settings, before, facts)
         except BaseException:  # Ctrl-C, too
             self.driver.close()
@@ -154,7 +155,8 @@ class Run:
             self._fit(before.returns)
         else:
             returns = known_or_measured(facts, self.settings.discount_per_step, self._range_grows)
-            self._chosen["returns"] = Entry(None, "measured" if returns.is_measured else "default", returns.reason)
+            source = "measured" if returns.is_measured else "given" if builder.known_returns else "default"
+            self._chosen["returns"] = Entry(None, source, returns.reason)
             self._fit(returns.value)
         self.notes = [
             *filter(None, [builder.note, *self.notes]),
