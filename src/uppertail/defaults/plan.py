@@ -249,8 +249,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     if plan.get("learner.stochastic") and not plan.is_measured("learner.stochastic"):
         yield "equal observations and actions may lead to different outcomes: chance, as given"
     elif plan.get("learner.stochastic"):
-        is_alone = "env.stack" in plan and plan["env.stack"] in (None, 1)
-        hidden = ", or what one observation does not show (--env.stack 2 shows two)" if is_alone else ""
+        is_alone = plan.get("env.stack") in (None, 1)
+        shown = "one observation does not show (--env.stack 2 shows two)" if is_alone else "these do not show"
+        hidden = f", or what {shown}" if "env.stack" in plan else ""
         yield f"the same action led from equal observations to different outcomes: chance{hidden}"
 
 

@@ -307,7 +307,9 @@ def known_or_measured(facts: Facts, discount: float, grows: bool = False) -> Cho
     """
     found = facts.range(discount, 0.0) if grows else facts.range(discount)
     if found.known:
-        return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
+        asked = getattr(facts.builder, "returns", None)
+        widened = ", with 0 among them" * (asked not in (None, (found.low, found.high)))
+        return Choice(found, f"given{widened}" if facts.builder.known_returns else "named by the environment")
     if found.low == found.high:
         return Choice(found, "set by the first reward, since a random policy saw none", True)
     return Choice(found, "estimated from a random policy's", True)

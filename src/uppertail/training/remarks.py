@@ -29,10 +29,11 @@ FAR = (
     "it may seek what no episode comes to in time: try a longer time limit (--env.max_episode_steps), or a smaller "
     "--discount"
 )
-HIDDEN = (
-    "If that does not help, rewards may depend on what observations do not show, such as an earlier one (--env.stack "
-    "2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+UNSEEN = (
+    "what observations do not show, such as an earlier one (--env.stack 2) or the time that is left (--env.wrappers "
+    "'[TimeAwareObservation]')"
 )
+HIDDEN = f"If that does not help, rewards may depend on {UNSEEN}."
 LATE = "what comes late may count too little, since greedy episodes end sooner: try a --discount nearer to 1, such as"
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
 MORE = 0.1  # how much more what was not tried has to promise, in ranges of returns, for a run to be unfinished
@@ -59,7 +60,7 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         looks_past
         or less_than_random(greedy, earned, further)
         or less_than_trained(played, returns, run.returns, keeps_best)
-        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run))
+        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run), returns)
         or nothing_earned(returns, greedy, any(each is not None for each in record.solved_episode)),
         None if run.driver.first_mask is not None else stands_still(run.greedy, result.seeds, run.random),
         unsettled(run, result.networks) or unfinished(run, result),
@@ -213,7 +214,8 @@ def given_up(
             return (
                 f"Episode {each.argmax() + 1:,} of seed {seed} returned {each.max():.4g}, but none of its "
                 f"last {len(later):,} came near, nor does its greedy policy ({greedy[seed]:.4g}). Unless that was "
-                f"luck, {f'{LATE} {sooner[seed]}' if seed in sooner else FAR}."
+                f"luck, {f'it may depend on {UNSEEN}, or ' * has_chance}"
+                f"{f'{LATE} {sooner[seed]}' if seed in sooner else FAR}."
             )
     return None
 
@@ -244,9 +246,10 @@ def less_than_random(
     longer = f", or, where a reward comes late, with a discount nearer to 1, such as {nearer}" if nearer else ""
     for seed, each in greedy.items():
         if each < least:
+            now, then = apart(each, mean)
             return (
-                f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer{longer}. {HIDDEN}"
+                f"The greedy policy of seed {seed} returns {now}, less than a random policy did before the run "
+                f"({then}): train longer{longer}. {HIDDEN}"
             )
     return None
 
@@ -270,12 +273,16 @@ def no_more_than_random(
     seeds: Sequence[int],
     random: Float[np.ndarray, " episodes"] | None,
     doubts: Sequence[str] = (),
+    trained: Mapping[int, Float[np.ndarray, " _"]] = types.MappingProxyType({}),
 ) -> str | None:
-    """A sentence if the greedy policy of a seed earns no more than a random policy did; `doubts` are `doubtful`."""
-    if played is None or random is None or not _differ(random):
+    """A sentence if the greedy policy of a seed earns no more than a random policy did; `doubts` are `doubtful`.
+
+    Where all random episodes returned the same, a seed of which an episode of training, by `trained`, returned more.
+    """
+    if played is None or random is None or len(random) < 2:
         return None
     for seed, each in zip(seeds, played.returns, strict=True):
-        if each.mean() > random.mean():
+        if each.mean() > random.mean() or not (_differ(random) or np.max(trained.get(seed, random)) > random.max()):
             continue
         doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
         error = math.sqrt(random.var() / len(random) + each.var() / len(each))
@@ -306,6 +313,12 @@ def stands_still(played: Played | None, seeds: Sequence[int], random: RandomPlay
     return None
 
 
+def apart(*numbers: float) -> list[str]:
+    """Numbers in as few digits as tell them apart, at least four."""
+    texts = ([f"{number:.{digits}g}" for number in numbers] for digits in range(4, 17))
+    return next((each for each in texts if len({*each}) == len({*numbers})), [f"{number:.4g}" for number in numbers])
+
+
 def _differ(returns: Float[np.ndarray, " episodes"]) -> bool:
     """Whether there are several returns that are not all the same."""
     return len(returns) > 1 and bool(returns.std())
@@ -325,16 +338,17 @@ def less_than_trained(
         if len(last := each[-GREEDY_EPISODES:]) < GREEDY_EPISODES:
             continue
         gap, error = last.mean() - played.mean(), math.sqrt((last.var() + played.var()) / GREEDY_EPISODES)
-        if gap > max(SIGNIFICANT * error, WORSE * (span.high - span.low)):
+        if gap > max(SIGNIFICANT * error, WORSE * min(span.high - span.low, np.ptp(each) or math.inf)):
             lost[seed] = float(gap), float(last.mean()), float(played.mean())
     if not lost:
         return None
     seed, (_, trained, now) = max(lost.items(), key=lambda item: item[1][0])
     more = f", as {len(lost)} seeds do" if len(lost) > 1 else ""
     keep = "" if keeps_best else "--evaluate_every N keeps the best network in place of the last, or "
+    earned, before = apart(now, trained)
     return (
-        f"The greedy policy of seed {seed} returns {now:.4g}, less than its last {GREEDY_EPISODES} episodes of "
-        f"training ({trained:.4g}){more}. It no longer learns, and may walk to and fro where actions are nearly as "
+        f"The greedy policy of seed {seed} returns {earned}, less than its last {GREEDY_EPISODES} episodes of "
+        f"training ({before}){more}. It no longer learns, and may walk to and fro where actions are nearly as "
         f"good: {keep}try a smaller --discount."
     )
 
