@@ -474,16 +474,17 @@ class TableLearner(Learner):
         states: Int[Array, " pairs"],
         visits: Float[Array, " pairs"],
     ) -> Float[Array, "pairs outputs"]:
-        """The least lambda of the spread of pairs that only led back to their own states; 0 of all others.
+        """The least lambda of a spread beside a mean, of pairs that only led back to their own states; 0 of all else.
 
         With a chance q such a pair leads to something as wide as the start, so that sigma^2 = q tau^2 in each step. It
         makes the same error in each step of its loop: errors add up to 1 / (1 - discount) of one, where variances would
-        add up to 1 / (1 - discount^2) of one. So lambda = q (1 + discount) / (1 - discount).
+        add up to 1 / (1 - discount^2) of one. So lambda = q (1 + discount) / (1 - discount). A value without
+        a spread would take the hope for what is earned.
         """
         waits = (pairs != NONE) & memory.outcomes.only_back(jnp.maximum(pairs, 0), states) & self.stochastic
         again = (1 + self.agent.discount) / (1 - self.agent.discount)
         least = jnp.where(waits, memory.novelty.leaving.of(visits) * again, 0.0)
-        return jnp.where(self.coordinates.is_mean, 0.0, least[:, None])
+        return jnp.where(self.coordinates.is_spread, least[:, None], 0.0)
 
     def targets(
         self,
