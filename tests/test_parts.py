@@ -122,6 +122,10 @@ BAD = {
         "--env Gym --env.id CartPole-v1 --env.wrappers HalfWrap",
         "wrappers is HalfWrap: use a list",
     ),
+    "a list without brackets": (
+        "--env Gym --env.id CartPole-v1 --env.returns 0,1",
+        "env.returns is 0,1: use a list, as in '[0,1]', or leave it out.",
+    ),
     "a choice of one": (
         "--env Gym --env.id CartPole-v1 --env.reset_seed rum",
         "env.reset_seed is rum: use a whole number or run, or leave it out.",

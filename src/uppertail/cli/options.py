@@ -362,4 +362,7 @@ def _converted(name: str, value: Any, option: Option) -> Any:
     if readings[0] is None:
         raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")
     shown = printable(value[:200]) if isinstance(value, str) else short_text(value)
-    raise InputError(f"{name} is {shown or 'empty'}: {[*remedies, 'give it a value'][0]}.")
+    remedy = [*remedies, "give it a value"][0]
+    if isinstance(value, str) and "," in value and remedy in ("use a list", "use a list, or leave it out"):
+        remedy = remedy.replace("a list", f"a list, as in '[{shown}]'")
+    raise InputError(f"{name} is {shown or 'empty'}: {remedy}.")

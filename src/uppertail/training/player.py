@@ -66,7 +66,10 @@ class ActionReturns:
         Raises:
             InputError: a level is not above 0 and below 1.
         """
-        asked = np.asarray(levels, np.float32)
+        try:
+            asked = np.asarray(levels, np.float32)
+        except (ValueError, TypeError):
+            asked = np.zeros(())
         if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
             raise InputError(f"levels is {levels}: give a list of numbers between 0 and 1, for example [0.05, 0.95].")
         return np.asarray(self._quantiles(jnp.asarray(asked)))
@@ -127,6 +130,8 @@ class Player:
         """An observation as the network takes it, or a batch, and whether it is one; what is neither is refused."""
         try:
             if self.interface.is_batch(observation):
+                if not len(observation):
+                    raise InputError("observation is an empty batch: give one observation or more.")
                 return np.stack([self._one(each) for each in observation]), True
             return self._one(observation), False
         except InputError:
