@@ -139,6 +139,7 @@ def test_where_observations_are_no_states_those_along_the_path_are_recorded_and_
 def test_observations_along_a_path_have_numbers_in_inspect_and_report(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     few = ["--env", "CartPole-v1", "--env.action_repeat", "1", "--env.left_out", "[0]", "--seeds", "1", "--steps", "64"]
+    few += ["--network", "PerAction", "--network.width", "4", "--evidence", "NoEvidence"]
     assert main(["train", *few, "--record", "distributions", "--quiet", "--out", "cart"]) == 0
     found = RunFolder(Path("cart")).distributions
     assert found is not None
