@@ -500,6 +500,7 @@ def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None
     greedy, same = Played(np.full((1, 4), 2.0), np.full((1, 4), 9)), np.full(4, 2.0)
     assert no_more_than_random(greedy, [7], same, (), {7: np.array([2.0, 2.0])}) is None
     assert no_more_than_random(greedy, [7], same, (), {7: np.array([2.0, 3.0])}), "training earned more once"
+    assert no_more_than_random(greedy, [7], same, (), {7: np.zeros(0)}) is None, "no episode ended"
     doubts = "Doubt first what was chosen: this, and that."
     assert said(2.0, doubts=["this", "that"]) == f"{words} {doubts} {HIDDEN}"
 

@@ -108,6 +108,10 @@ BAD = {
         "--learner GradientDescent --replay Uniform --replay.novelty 0",
         "Uniform has no setting 'novelty'. It belongs to BestEpisodes: name that class, too, with --replay.",
     ),
+    "setting of a part that is not used": (
+        "--learner LeastSquares --evidence.reach 0.5",
+        "evidence is a part or setting of gradient descent, which LeastSquares does not use: leave it out",
+    ),
     "setting of a class that is not usual": (
         "--learner GradientDescent --replay.novelty 0",
         "Uniform, the replay that is usual here, has no setting 'novelty'. It belongs to BestEpisodes: name that",

@@ -102,11 +102,6 @@ class PartChoice:
     kind: type
     settings: dict[str, Any]
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the settings are those of the class that is usual for the run."""
-        return False
-
     def build(self) -> Any:
         """The part; InputError if the class refuses its settings."""
         try:
@@ -124,10 +119,6 @@ class PartChoice:
 @dataclasses.dataclass(frozen=True)
 class OpenChoice(PartChoice):
     """Settings of a part whose class is not named; `kind` is one that has them all."""
-
-    @property
-    def is_open(self) -> bool:
-        return True
 
     def options(self, part: str) -> dict[str, Any]:
         return {part: None} | {f"{part}.{name}": value for name, value in self.settings.items()}

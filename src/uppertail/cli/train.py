@@ -23,7 +23,7 @@ from uppertail import records
 from uppertail.capacity import size_of
 from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
-from uppertail.cli.options import PartChoice, Values
+from uppertail.cli.options import OpenChoice, PartChoice, Values
 from uppertail.defaults import Plan
 from uppertail.errors import InputError
 from uppertail.learners import LearnerState
@@ -155,8 +155,8 @@ def request_of(values: Values) -> Request:
         choice = values[name]
         if isinstance(choice, PartChoice):
             built[name] = choice.build()
-            if choice.is_open:
-                built[name], built["open_settings"][name] = None, choice.settings
+        if isinstance(choice, OpenChoice):
+            built[name], built["open_settings"][name] = None, choice.settings
         saved |= choice.options(name) if isinstance(choice, PartChoice) else {name: choice}
     saved = yaml.safe_load(_yaml(saved))  # lists in place of tuples, as in a file
     return Request(built, saved, _plan(values, saved))

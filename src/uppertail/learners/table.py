@@ -478,8 +478,9 @@ class TableLearner(Learner):
 
         With a chance q such a pair leads to something as wide as the start, so that sigma^2 = q tau^2 in each step. It
         makes the same error in each step of its loop: errors add up to 1 / (1 - discount) of one, where variances would
-        add up to 1 / (1 - discount^2) of one. So lambda = q (1 + discount) / (1 - discount). A value without
-        a spread would take the hope for what is earned.
+        add up to 1 / (1 - discount^2) of one. So lambda = q (1 + discount) / (1 - discount). What is hoped for is as
+        far away as the start: the square of the difference of the means is a part of tau^2, as in any mixture. A value
+        without a spread would take the hope for what is earned.
         """
         waits = (pairs != NONE) & memory.outcomes.only_back(jnp.maximum(pairs, 0), states) & self.stochastic
         again = (1 + self.agent.discount) / (1 - self.agent.discount)
@@ -520,9 +521,12 @@ class TableLearner(Learner):
         noise = jnp.where(noise > 0, noise, FIRST_NOISE * unit)
         variance = (sums.squares + known * noise) / (jnp.maximum(visits - 1.0, 0.0) + known)
         variance = jnp.maximum(variance, memory.novelty.unknown.of(visits) * unit)
-        priors = jnp.maximum(self.prior_counts(variance), self.of_waits(memory, pairs, here[0], visits))
+        waits = self.of_waits(memory, pairs, here[0], visits)
+        away = self.coordinates.mean(self.start) - sums.mean[:, None]
+        priors = jnp.maximum(self.prior_counts(variance), waits)
         # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
-        values = (sums.targets + priors * self.start[None]) / (visits[:, None] + priors)
+        start = self.start[None] + jnp.where(waits > 0, away**2, 0.0)
+        values = (sums.targets + priors * start) / (visits[:, None] + priors)
         least, errors = self.spread_prior_count, memory.errors[:, jnp.maximum(pairs, 0)].T
         count = (visits + least)[:, None]
         error = self.asked.scale * jnp.sqrt(jnp.minimum(variance, self.start_square)[:, None] / count)

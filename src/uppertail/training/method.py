@@ -133,7 +133,7 @@ def resolved(
             method, **{name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
         )
     evidence = method.evidence or learner.evidence(method.network, encoding) if learner.uses_gradients else None
-    evidence = changed("evidence", evidence, method.open_settings.get("evidence", {}))
+    evidence = evidence and changed("evidence", evidence, method.open_settings.get("evidence", {}))
     own, envs = evidence.usual(encoding) if evidence else {}, settings.num_envs
     steps = own.get("rollout_steps", learner.rollout_steps(encoding))
     discount = DISCOUNT if settings.discount is None else settings.discount

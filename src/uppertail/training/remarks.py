@@ -282,7 +282,8 @@ def no_more_than_random(
     if played is None or random is None or len(random) < 2:
         return None
     for seed, each in zip(seeds, played.returns, strict=True):
-        if each.mean() > random.mean() or not (_differ(random) or np.max(trained.get(seed, random)) > random.max()):
+        earned = np.max(trained.get(seed, random), initial=-math.inf)
+        if each.mean() > random.mean() or not (_differ(random) or earned > random.max()):
             continue
         doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
         error = math.sqrt(random.var() / len(random) + each.var() / len(each))
