@@ -574,11 +574,17 @@ def test_a_wait_stays_wide_by_how_often_waits_end() -> None:
     for family, waits in ((GAUSSIAN, True), (ut.PointMass(start=1.0, scale=1.0), False)):
         agent = Agent(family, ut.UCB(), OneHot(2), 0.995, greedy_mean=True)
         learner: Any = ut.LeastSquares(stochastic=True).build(agent, None)
-        evidence = learned(learner, rollout(rows), rollouts=1).network.evidence(jnp.asarray(0))[0]
+        network = learned(learner, rollout(rows), rollouts=1).network
+        evidence = network.evidence(jnp.asarray(0))[0]
         ends_once = (1 + 0.3 / 2) / 2.3
         ends_later = 0.3 * ends_once / 2 / 2.3 / 2
         lambda_ = ends_later * 1.995 / 0.005 if waits else 1.0  # else as of any pair without noise so far
         np.testing.assert_allclose(evidence, lambda_ / (lambda_ + 4), rtol=1e-4)
+        if waits:  # its mean is 0, and what it hopes for is as far away as the start
+            middle, square = map(float, learner.start)
+            expected = lambda_ * (square + middle**2) / (4 * (1 - 0.995**2) + lambda_)
+            mean, std = moments_of(family, network, 0)
+            np.testing.assert_allclose((mean[0], std[0] ** 2), (0.0, expected), atol=1e-4, rtol=1e-2)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -136,7 +136,7 @@ def test_a_wait_for_rare_customers_is_not_given_up() -> None:
     """The best policy returns 83, and a random one loses 62. Three of these six seeds ended at 0 or 17."""
     waits = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Inventory(), 100))
     result = ut.train(waits, seeds=6, steps=20_000)
-    assert np.sum(np.array(result.record.greedy_returns) > 30) >= 5
+    assert min(result.record.greedy_returns) > 30
 
 
 @pytest.mark.slow
