@@ -409,6 +409,12 @@ def test_masks_are_read_in_the_forms_of_other_libraries(env: Any) -> None:
     host.close()
     result = ut.train(env, settings=dataclasses.replace(SMALL, seeds=1))
     assert result.record.greedy_returns == [1.0]
+    if env is InObservation:
+        first = env().reset()[0]
+        assert result.act(first) == 5 + RIGHT
+        two = result.act([first, first | {"action_mask": np.array([0, 1, 0])}])
+        assert np.asarray(two).tolist() == [5 + RIGHT, 5 + LEFT]
+        assert result.act(first, action_mask=[0, 1, 0]) == 5 + LEFT, "what is given goes before"
     with pytest.raises(InputError, match="AssertionError"):
         ut.train(ut.FromGymnasium(env, action_masks=False), settings=SMALL)
 

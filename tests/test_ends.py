@@ -24,11 +24,13 @@ from uppertail.training.loop import StepRecord
 from uppertail.training.method import Method
 from uppertail.training.remarks import (
     HIDDEN,
+    apart,
     doubtful,
     endless,
     given_up,
     less_than_random,
     less_than_trained,
+    nearer_to_1,
     no_limit_seen,
     no_more_than_random,
     not_ended,
@@ -371,8 +373,9 @@ def test_a_greedy_policy_that_earns_less_than_a_random_one_is_named() -> None:
 
     words = str(said(0.5))
     assert "of seed 7 returns 0.5, less than a random policy did before the run (2)" in words
-    assert all(each in words for each in ("train longer", "discount", "--env.stack 2", "TimeAwareObservation"))
-    assert "discount" not in str(less_than_random({7: 0.5}, random, looks_far=True)), "it looks far already"
+    assert all(each in words for each in ("train longer", "--env.stack 2", "TimeAwareObservation"))
+    assert "discount" not in words, "it looks far already"
+    assert "nearer to 1, such as 0.9975. If that" in str(less_than_random({7: 0.5}, random, "0.9975"))
     assert said(0.7) is None, "by luck"
     assert said(-9.0, None) is None and said(-9.0, random[:1]) is None and said(float("nan")) is None
     assert said(1.99, np.full(9, 2.0)) is None and said(1.9, np.full(9, 2.0)), "one in fifty less is no difference"
@@ -494,6 +497,10 @@ def test_a_greedy_policy_that_earns_no_more_than_a_random_one_is_named() -> None
     words = words.format(2, ", though 4 episodes may be bad luck")
     assert said(2.0) == f"{words} {HIDDEN}"
     assert said(2.1) is None and said(2.0, np.full(4, 2.0)) is None and said(2.0, None) is None
+    greedy, same = Played(np.full((1, 4), 2.0), np.full((1, 4), 9)), np.full(4, 2.0)
+    assert no_more_than_random(greedy, [7], same, (), {7: np.array([2.0, 2.0])}) is None
+    assert no_more_than_random(greedy, [7], same, (), {7: np.array([2.0, 3.0])}), "training earned more once"
+    assert no_more_than_random(greedy, [7], same, (), {7: np.zeros(0)}) is None, "no episode ended"
     doubts = "Doubt first what was chosen: this, and that."
     assert said(2.0, doubts=["this", "that"]) == f"{words} {doubts} {HIDDEN}"
 
@@ -608,10 +615,12 @@ def test_a_greedy_policy_that_earns_less_than_its_training_did_is_named() -> Non
 
     words = str(said(20, [-9.0] * 5 + [1.0] * 20))
     assert "of seed 7 returns 0, less than its last 20 episodes of training (1)." in words
+    assert apart(-6e6, -6e6 + 12.5) == ["-6e+06", "-5.99999e+06"] and apart(0.5, 0.5) == ["0.5", "0.5"]
     assert "--evaluate_every N keeps" in words and "a smaller --discount" in words
     assert said(6, [1.0] * 20) is None and said(7, [1.0] * 20), "by luck"
     assert said(20, [0.0, 1.0] * 10) and said(20, [0.0] * 16 + [1.0] * 4) is None
     assert said(20, [0.03] * 20) is None and said(20, [0.05] * 20), "2% of the range of returns is no difference"
+    assert said(20, [-0.05] * 9 + [0.03] * 20), "unless all that differed was as little"
     assert said(20, [1.0] * 19) is None and "--evaluate_every" not in str(said(20, [1.0] * 20, True))
     both = str(less_than_trained(np.array([[0.5] * 20, [0.0] * 20]), {3: np.ones(20), 7: np.ones(20)}, span))
     assert "of seed 7 returns 0, less" in both and ", as 2 seeds do." in both
@@ -623,7 +632,9 @@ def test_a_lucky_draw_is_not_given_up_where_later_episodes_return_more(
     has_chance: bool, later: float, said: bool
 ) -> None:
     returns = np.array([10.0] + [0.0] * 59 + [later] * 60)
-    assert (given_up({0: returns}, {0: later}, has_chance) is not None) == said
+    words = given_up({0: returns}, {0: later}, has_chance)
+    assert (words is not None) == said
+    assert not said or ("it may depend on what observations do not show" in str(words)) == has_chance
 
 
 class Lock(gymnasium.Env[Any, Any]):
@@ -674,8 +685,14 @@ def test_a_goal_is_given_up_after_50_later_episodes(count: int, said: bool) -> N
     words = given_up({0: returns}, {0: 0.0}, False)
     assert (words is not None) == said
     assert not said or "a smaller --discount" in str(words)
-    late = given_up({0: returns}, {0: 0.0}, False, {0: True})
-    assert not said or ("a --discount nearer to 1" in str(late) and "smaller" not in str(late))
+    late = given_up({0: returns}, {0: 0.0}, False, {0: "0.999"})
+    assert not said or ("a --discount nearer to 1, such as 0.999" in str(late) and "smaller" not in str(late))
+
+
+def test_a_discount_nearer_to_1_looks_as_far_as_an_episode_is_long() -> None:
+    assert nearer_to_1(0.995) == "0.9975", "twice as far"
+    assert nearer_to_1(0.995, 1_000.0) == "0.999", "as far as 1,000 steps"
+    assert nearer_to_1(0.9999, 1_000.0) == "0.99995"
 
 
 def test_an_action_that_the_limit_cuts_short_is_no_chance() -> None:

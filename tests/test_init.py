@@ -43,7 +43,7 @@ def test_another_range_of_returns_is_not_that_of_what_was_learned(refused):
     pays = ["train", "--env", "experiments.tasks.users_environments:Advertisement-v0", "--quiet", "--seeds", "1"]
     assert main([*pays, "--steps", "64", "--out", "first"]) == 0
     given = refused([*pays, "--steps", "64", "--env.returns", "[0, 900]", "--init", "first", "--out", "second"])
-    assert "init is first, whose run was made with" in given
+    assert "init is first, whose run was made with --env.returns left out, not [0.0, 900.0]: use the same" in given
 
 
 def test_a_large_end_is_not_kept_unless_it_is_asked_for(monkeypatch, refused):

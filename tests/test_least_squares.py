@@ -568,6 +568,25 @@ def test_equal_outcomes_prove_little_where_chance_is_at_work() -> None:
         np.testing.assert_allclose(network.evidence(jnp.asarray(0))[0], prior / (prior + count), rtol=1e-4)
 
 
+def test_a_wait_stays_wide_by_how_often_waits_end() -> None:
+    """Of waits with one visit, one of two ended; of those with two or three, none of two did, and so on."""
+    rows = [(0, 0, 0.0, False, 0)] * 4 + [(1, 0, 0.0, False, 1), (1, 0, 0.0, False, 0)]
+    for family, waits in ((GAUSSIAN, True), (ut.PointMass(start=1.0, scale=1.0), False)):
+        agent = Agent(family, ut.UCB(), OneHot(2), 0.995, greedy_mean=True)
+        learner: Any = ut.LeastSquares(stochastic=True).build(agent, None)
+        network = learned(learner, rollout(rows), rollouts=1).network
+        evidence = network.evidence(jnp.asarray(0))[0]
+        ends_once = (1 + 0.3 / 2) / 2.3
+        ends_later = 0.3 * ends_once / 2 / 2.3 / 2
+        lambda_ = ends_later * 1.995 / 0.005 if waits else 1.0  # else as of any pair without noise so far
+        np.testing.assert_allclose(evidence, lambda_ / (lambda_ + 4), rtol=1e-4)
+        if waits:  # its mean is 0, and what it hopes for is as far away as the start
+            middle, square = map(float, learner.start)
+            expected = lambda_ * (square + middle**2) / (4 * (1 - 0.995**2) + lambda_)
+            mean, std = moments_of(family, network, 0)
+            np.testing.assert_allclose((mean[0], std[0] ** 2), (0.0, expected), atol=1e-4, rtol=1e-2)
+
+
 @dataclasses.dataclass(frozen=True)
 class Handle(ut.EnvironmentBuilder):
     """Seven states in a row, one action of three leads on, the others back; in the last, one pays 1 with chance 0.1."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+import uppertail as ut
 from uppertail import UCB, LeastSquares, RiskyArm
 from uppertail.cli import main
 from uppertail.cli.train import parse_request
@@ -104,8 +105,16 @@ BAD = {
     ),
     "setting of no class": ("--target.foo 3", "`uppertail train --target.help Online` lists its settings"),
     "setting of another class": (
-        "--preset minigrid_imitation --replay.novelty 0",
+        "--learner GradientDescent --replay Uniform --replay.novelty 0",
         "Uniform has no setting 'novelty'. It belongs to BestEpisodes: name that class, too, with --replay.",
+    ),
+    "setting of a part that is not used": (
+        "--learner LeastSquares --evidence.reach 0.5",
+        "evidence is a part or setting of gradient descent, which LeastSquares does not use: leave it out",
+    ),
+    "setting of a class that is not usual": (
+        "--learner GradientDescent --replay.novelty 0",
+        "Uniform, the replay that is usual here, has no setting 'novelty'. It belongs to BestEpisodes: name that",
     ),
     "choice": ("--network.activation gelu", "network.activation is gelu: use one of elu, relu, tanh or silu"),
     "torso": ("--network.torso conv", "observations enter as OneHot, which is no image: leave torso and kernels out"),
@@ -116,6 +125,10 @@ BAD = {
     "no list": (
         "--env Gym --env.id CartPole-v1 --env.wrappers HalfWrap",
         "wrappers is HalfWrap: use a list",
+    ),
+    "a list without brackets": (
+        "--env Gym --env.id CartPole-v1 --env.returns 0,1",
+        "env.returns is 0,1: use a list, as in '[0,1]', or leave it out.",
     ),
     "a choice of one": (
         "--env Gym --env.id CartPole-v1 --env.reset_seed rum",
@@ -162,12 +175,29 @@ def test_what_is_asked_for_reaches_the_parts(own):
         "--target.decay 0.5 --adam_betas [0.5,0.25] --adam_epsilon 0.125 --policy UCB --policy.low 1.5"
     )
     built = parse_request(arguments.split()).built
-    assert (built.network.width, built.network.normalization, built.replay.beta) == (4, "layer", 1.0)
+    assert built.network is None and built.open_settings == {"network": {"width": 4, "normalization": "layer"}}
+    assert built.replay.beta == 1.0
     assert (built.target.decay, built.adam_betas, built.adam_epsilon) == (0.5, (0.5, 0.25), 0.125)
     assert built.policy == UCB(low=1.5)
     assert parse_request(["--network", "test_parts.Own", "--network.bias", "true"]).built.network.bias is True
     nothing = parse_request([]).built
     assert (nothing.network, nothing.replay, nothing.target) == (None, None, None)
+
+
+def test_a_setting_of_an_open_part_changes_the_usual_one():
+    """A lone --network.width replaced the network beside kernel counts by a smaller one of another class."""
+    asked = "--env CartPole-v1 --env.action_repeat 1 --network.width 32 --evidence.reach 0.5"
+    request = parse_request(asked.split())
+    run = request.run()
+    assert (run.method.network, run.method.evidence) == (ut.Twin(width=32), ut.KernelCounts(reach=0.5))
+    sources = {name: run.plan.entries[name].source for name in ("network", "network.width", "evidence.reach", "target")}
+    assert sources == {"network": "default", "network.width": "given", "evidence.reach": "given", "target": "default"}
+    again = request.run(run.plan)
+    assert (again.method, again.plan) == (run.method, run.plan), "from its plan"
+    saved = request.config
+    assert "network: null\nnetwork.width: 32\n" in saved and "evidence: null\nevidence.reach: 0.5\n" in saved
+    for each in (run, again):
+        each.close()
 
 
 @pytest.mark.slow

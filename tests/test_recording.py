@@ -136,6 +136,26 @@ def test_where_observations_are_no_states_those_along_the_path_are_recorded_and_
     np.testing.assert_allclose(plane["evidence"][0], 1, rtol=1e-5)  # nothing was seen
 
 
+def test_observations_along_a_path_have_numbers_in_inspect_and_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    few = ["--env", "CartPole-v1", "--env.action_repeat", "1", "--env.left_out", "[0]", "--seeds", "1", "--steps", "64"]
+    few += ["--network", "PerAction", "--network.width", "4", "--evidence", "NoEvidence"]
+    assert main(["train", *few, "--record", "distributions", "--quiet", "--out", "cart"]) == 0
+    found = RunFolder(Path("cart")).distributions
+    assert found is not None
+    assert found.plane["numbers"].tolist() == [1, 2], "number 0 is left out"
+    assert main(["inspect", "cart", "--state", "1", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["state"], shown["state_name"]) == (1, found.names["states"][1])
+    assert shown["actions"][0]["mean"] == pytest.approx(float(found.mean[-1, 0, 1, 0]))
+    assert [each["state"] for each in shown["path"]] == [*range(len(found.names["states"]))]
+    assert main(["inspect", "cart", "--state", "99"]) == 2
+    last = len(found.names["states"]) - 1
+    assert f"give one from 0 to {last}" in capsys.readouterr().err
+    assert main(["report", "cart", "--states", "99", "--out", "page"]) == 2
+    assert f"use 0 to {last}" in capsys.readouterr().err
+
+
 def test_a_run_that_was_killed_records_what_it_would_have(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["train", *OPTIONS, *LIMITS, "--record", "distributions", "--quiet", "--out", "whole"]) == 0

@@ -199,6 +199,7 @@ def test_multiple_of_the_floor_is_the_median_over_seeds():
 def test_a_seed_that_never_got_there_counts_as_later_than_all_others():
     assert records.median_episode([3, None, 5]) == 5
     assert records.median_episode([3, None, None]) is None
+    assert [records.episode_text(each) for each in (10.5, 1234.0, None)] == ["10.5", "1,234", "never"]
 
 
 def test_arrays_pad_with_nan_where_seeds_differ_in_count(tmp_path):

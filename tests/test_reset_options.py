@@ -38,3 +38,17 @@ def test_a_vector_environment_is_used_as_it_is():
     make = lambda: gymnasium.vector.SyncVectorEnv([Began])  # noqa: E731
     with pytest.raises(ut.InputError, match="reset_options are given, but a vector environment"):
         _ = ut.FromGymnasium(make, reset_options={"at": 3}).inspected
+
+
+class Needy(Began):
+    """Cannot begin without options."""
+
+    def reset(self, *, seed=None, options=None):
+        assert options, "options are needed"
+        return super().reset(seed=seed, options=options)
+
+
+def test_a_reset_that_misses_its_options_is_told_how_to_get_them():
+    with pytest.raises(ut.InputError, match=r"line \d+\): give its options by --env.reset_options\."):
+        _ = ut.FromGymnasium(Needy).walk(1)
+    assert ut.FromGymnasium(Needy, reset_options={"at": 3}).walk(1) == [3]

@@ -130,7 +130,8 @@ def test_ctrl_c_and_resume_end_like_a_run_without(finished, tmp_path, monkeypatc
 def test_a_run_of_the_command_line_is_at_hand_in_python(finished, monkeypatch):
     monkeypatch.setattr(CompiledDriver, "advance", None)  # there is nothing left to train
     settings = Settings(seeds=2, replay_size=999, batch_size=16, episodes=1_000_000, steps=2048)
-    result = train(Chain(4), settings=settings, network=PerAction(width=8), checkpoints=Checkpoints(finished))
+    network = PerAction(width=8, normalization="layer")  # a width alone changes what is usual
+    result = train(Chain(4), settings=settings, network=network, checkpoints=Checkpoints(finished))
     assert result.record.env_steps == [2048, 2048]
     assert_same_results(finished, finished)
 

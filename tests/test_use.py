@@ -21,6 +21,7 @@ from uppertail.errors import InputError
 from uppertail.records import RunFolder
 from uppertail.training.method import Method
 from uppertail.training.player import Player
+from uppertail.training.results import one_key
 from uppertail.training.run import Run
 
 SMALL = ut.Settings(seeds=2, episodes=64, seed=3)
@@ -63,6 +64,16 @@ def test_exploring_is_the_runs_policy_with_this_key(chain):
         assert chain.act(2, explore=True, key=key, seed=3) == expected
     with pytest.raises(InputError, match="give a key"):
         chain.act(2, explore=True)
+    with pytest.raises(InputError, match="empty batch"):
+        chain.act([])
+
+
+def test_a_key_is_one_of_jax_or_a_number():
+    key = jax.random.key(3)
+    assert one_key(key) == key == one_key(3) == one_key(np.int64(3))
+    for wrong in (jax.random.split(key), 0.5, "a", 2**70):
+        with pytest.raises(InputError, match="key is not one key"):
+            one_key(wrong)
 
 
 @pytest.mark.slow

@@ -391,6 +391,9 @@ def test_a_reset_seed_is_refused_where_an_environment_resets_itself_or_it_cannot
     for size in (1, 2**30 + 1):
         with pytest.raises(InputError, match=rf"hash_size is {size}: use 2 places or more, at most 2\^30\."):
             FromGymnasium(Told, hash_size=size)
+    for judging in (FromGymnasium(Told, radius=0.5), FromGymnasium(Told, left_out=(0,))):
+        with pytest.raises(InputError, match="but each observation is one of several states: leave it out"):
+            ut.States(16).encoding(judging.preferences)
     with pytest.raises(InputError, match="background is for hashed observations: add encoding hashed"):
         FromGymnasium(Told, background=[[0.0, 0.0, 0.0]])
     for pixels in ([], [[0.0, 0.0], [0.0]]):

@@ -1,6 +1,5 @@
 """Plays a peer in the tables of all seeds at once, or trains one of our learners there; both are judged alike."""
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -99,7 +98,7 @@ def play(peer: Peer, mdps: list[ut.FiniteMDP], judges: list[Judge], steps: int, 
 
 def learn(task: Task, changes: dict[str, Any], judges: list[Judge], seeds: list[int]) -> Seen:
     """Trains one of our learners for the task's steps, all seeds side by side."""
-    names = [field.name for field in dataclasses.fields(Method)]
+    names = Method().parts
     method = Method.of(**{name: changes.get(name) for name in names})
     settings = {name: value for name, value in changes.items() if name not in names}
     settings = ut.Settings(seed=seeds[0], seeds=len(seeds), episodes=10**9, steps=task.steps, **settings)

@@ -106,7 +106,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     """One training run, and what its greedy policies are worth along it."""
     averaged = {**AVERAGED, "replay_size": task.steps} if task.chance else CERTAIN.get(method, {})
     asked = {**METHODS[method], **({} if method in SOLVED else averaged)}
-    names = [field.name for field in dataclasses.fields(Method)]
+    names = Method().parts
     parts = {name: asked.pop(name) for name in names if name in asked}
     settings = ut.Settings(seed=seed, seeds=seeds, episodes=10**9, steps=task.steps, **asked)
     run = Run(task.environment, Method.of(**parts), settings)
@@ -119,7 +119,7 @@ def measure(task: Task, method: str, seed: int, seeds: int) -> dict[str, Any]:
     returns = [each.returns for each in run.ledger.episodes]
     return {
         "env": describe(task.environment),
-        "parts": {name: part and describe(part) for name, part in vars(run.method).items()},
+        "parts": {name: part and describe(part) for name, part in run.method.parts.items()},
         "settings": dataclasses.asdict(settings),
         "best_return": best,
         "good_return": marks,

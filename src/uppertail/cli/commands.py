@@ -101,7 +101,9 @@ CHECKPOINT_EVERY = (
 )
 INIT = "folder of a run with checkpoints, from whose end this one starts: same observations, actions and parts"
 RECORD = "distributions: return distributions at moments of the run, for `uppertail report`; null: nothing"
-RECORD_OVER = "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two"
+RECORD_OVER = (
+    "two numbers of a vector over which the width is recorded, like '[2, 3]'; null: the first two that are not left out"
+)
 LOGGER = "besides log.jsonl: tensorboard, wandb, or the import path of your own class; several: '[tensorboard, wandb]'"
 POLICY = {
     "policy": Option(

@@ -15,6 +15,7 @@ from uppertail.records import Distributions, RunFolder, config_of
 from uppertail.reports.details import SPREAD, mixture_density
 from uppertail.reports.groups import environment_label
 from uppertail.reports.seeds import Seed
+from uppertail.training.along import SHOWN as ALONG
 
 WIDTH, FINER = 20, 8  # characters of a drawn distribution, and points in each: peaks are narrow
 BLOCKS = "·▁▂▃▄▅▆▇█"
@@ -53,7 +54,7 @@ def _place(seed: Seed, moment: int, state: int | None) -> int:
     places, state = seed.at(moment), seed.start(moment) if state is None else state
     if state in places:
         return places[state]
-    if not seed.recorded.of_states:
+    if not seed.recorded.are_numbered:
         known = "0, the first observation"
     elif len(places) == max(places, default=-1) + 1:
         known = f"one from 0 to {max(places)}"
@@ -86,7 +87,8 @@ def document(run: RunFolder, seed: Seed, moment: int, state: int | None) -> dict
         }
         for action in range(len(unknown))
     ]
-    number = int(recorded.states[moment, row, place]) if recorded.of_states else None
+    number = int(recorded.states[moment, row, place]) if recorded.are_numbered else None
+    path = [_on_path(seed, moment, each) for each in seed.path(moment)] if recorded.are_numbered else []
     return {
         "environment": environment_label(run.summary["env"]),
         "method": run.method,
@@ -95,8 +97,8 @@ def document(run: RunFolder, seed: Seed, moment: int, state: int | None) -> dict
         "state": number,
         "state_name": None if number is None else seed.state_name(number),
         "actions": actions,
-        "path_is_whole": seed.recorded.path is None,
-        "path": [_on_path(seed, moment, each) for each in seed.path(moment)] if recorded.of_states else [],
+        "path_is_whole": recorded.path is None or len(path) < ALONG,
+        "path": path,
     }
 
 
@@ -155,7 +157,8 @@ def _show(found: dict[str, Any], drawn: tuple[str, list[str]] | None) -> None:
         for row in found["path"]
     ]
     if path:
-        print_table(path, "Greedy path" if found["path_is_whole"] else "States along the greedy path")
+        some = f"{len(path)} states, evenly along the greedy path"
+        print_table(path, "Greedy path" if found["path_is_whole"] else some)
     gap = " Gap: the upper bound minus that of the best other action." if path else ""
     print(f"Upper: the mean plus two standard deviations. *: greedy.{gap}")
 

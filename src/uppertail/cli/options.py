@@ -20,7 +20,18 @@ import docstring_parser
 
 from uppertail.cli.imports import find_here
 from uppertail.errors import InputError, join_names, nearest, printable, short_text
-from uppertail.parts import ABSENT, ELSEWHERE, PARTS, PRESETS, SETTLED, class_named, is_id, name_of, newest
+from uppertail.parts import (
+    ABSENT,
+    ELSEWHERE,
+    PARTS,
+    PARTS_OF_GRADIENTS,
+    PRESETS,
+    SETTLED,
+    class_named,
+    is_id,
+    name_of,
+    newest,
+)
 from uppertail.schema import MismatchError, convert, whole
 from uppertail.yaml_files import content_of, read_options
 
@@ -105,6 +116,14 @@ class PartChoice:
         return {part: name_of(part, self.kind), **settings}
 
 
+@dataclasses.dataclass(frozen=True)
+class OpenChoice(PartChoice):
+    """Settings of a part whose class is not named; `kind` is one that has them all."""
+
+    def options(self, part: str) -> dict[str, Any]:
+        return {part: None} | {f"{part}.{name}": value for name, value in self.settings.items()}
+
+
 def _is_data(value: Any) -> bool:
     if isinstance(value, list | tuple | dict):
         return all(map(_is_data, value.values() if isinstance(value, dict) else value))
@@ -141,7 +160,9 @@ def parse(
     if parts:
         find_here(given)
     classes = {part: kind for part in parts if (kind := _class_of(part, given))}
-    settings = {f"{part}.{name}": each for part, kind in classes.items() for name, each in options_of(kind).items()}
+    open_parts = {part: _usual_of(part, given) for part in parts if _has_open_settings(part, given)}
+    kinds = [*classes.items(), *open_parts.items()]
+    settings = {f"{part}.{name}": each for part, kind in kinds for name, each in options_of(kind).items()}
     for part, kind in classes.items():
         for name in preset:
             owner, _, setting = name.partition(".")
@@ -155,13 +176,15 @@ def parse(
         if name in known:
             values[name] = _converted(name, value, known[name])
         elif name not in parts:
-            raise InputError(_unknown(program, known, parts, classes, name, "--" * (name in typed), changed))
+            own = classes | open_parts
+            raise InputError(_unknown(program, known, parts, own, name, "--" * (name in typed), changed))
     for name, option in settings.items():
         if option.default is REQUIRED and name not in values:
             part, _, setting = name.partition(".")
-            raise InputError(f"{classes[part].__name__} needs {setting}: give it with --{name}.")
+            raise InputError(f"{(classes | open_parts)[part].__name__} needs {setting}: give it with --{name}.")
     return Values(
         {part: classes.get(part) and _choice(part, classes[part], values) for part in parts}
+        | {part: OpenChoice(**vars(_choice(part, kind, values))) for part, kind in open_parts.items()}
         | {name: values.get(name, option.default) for name, option in options.items()}
         | ({"changes": changes} if changed else {})
     )
@@ -241,10 +264,28 @@ def _preset(typed: Mapping[str, Any]) -> Mapping[str, Any]:
 def _class_of(part: str, given: Mapping[str, Any]) -> type | None:
     """The class of a part, by default the usual one; an optional part has it only with settings."""
     name, known = given.get(part), PARTS[part]
-    if known.optional and name is None and not any(each.startswith(f"{part}.") for each in given):
+    if known.optional and name is None and (part in PARTS_OF_GRADIENTS or not _settings_of(part, given)):
         return None
     is_open = name is None and (known.optional or part not in given)
     return class_named(part, known.default if is_open else name)
+
+
+def _settings_of(part: str, given: Mapping[str, Any]) -> list[str]:
+    """The settings of a part that are given."""
+    return [name.removeprefix(f"{part}.") for name in given if name.startswith(f"{part}.")]
+
+
+def _has_open_settings(part: str, given: Mapping[str, Any]) -> bool:
+    """Whether settings are given of a part of gradient descent whose class is not named."""
+    return part in PARTS_OF_GRADIENTS and given.get(part) is None and bool(_settings_of(part, given))
+
+
+def _usual_of(part: str, given: Mapping[str, Any]) -> type:
+    """A class that has all settings that are given of a part: the usual one, if it does or if none has them."""
+    known, settings = PARTS[part], _settings_of(part, given)
+    usual = class_named(part, known.default)
+    owners = [kind for kind in (usual, *known.classes.values()) if options_of(kind).keys() >= {*settings}]
+    return owners[0] if owners else usual
 
 
 def _unknown(
@@ -312,4 +353,7 @@ def _converted(name: str, value: Any, option: Option) -> Any:
     if readings[0] is None:
         raise InputError(f"{name} is null, but it needs a value: give one, or leave {name} out for its default.")
     shown = printable(value[:200]) if isinstance(value, str) else short_text(value)
-    raise InputError(f"{name} is {shown or 'empty'}: {[*remedies, 'give it a value'][0]}.")
+    remedy = [*remedies, "give it a value"][0]
+    if isinstance(value, str) and "," in value and remedy in ("use a list", "use a list, or leave it out"):
+        remedy = remedy.replace("a list", f"a list, as in '[{shown}]'")
+    raise InputError(f"{name} is {shown or 'empty'}: {remedy}.")

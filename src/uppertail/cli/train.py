@@ -23,7 +23,7 @@ from uppertail import records
 from uppertail.capacity import size_of
 from uppertail.cli import complain, picture, print_table
 from uppertail.cli.commands import COMMANDS
-from uppertail.cli.options import PartChoice, Values
+from uppertail.cli.options import OpenChoice, PartChoice, Values
 from uppertail.defaults import Plan
 from uppertail.errors import InputError
 from uppertail.learners import LearnerState
@@ -150,11 +150,13 @@ class Request:
 
 def request_of(values: Values) -> Request:
     """What the options of `uppertail train` ask for; InputError if a part refuses its settings."""
-    built, saved = Values(values), dict[str, Any]()
+    built, saved = Values(values, open_settings={}), dict[str, Any]()
     for name in SAVED:
         choice = values[name]
         if isinstance(choice, PartChoice):
             built[name] = choice.build()
+        if isinstance(choice, OpenChoice):
+            built[name], built["open_settings"][name] = None, choice.settings
         saved |= choice.options(name) if isinstance(choice, PartChoice) else {name: choice}
     saved = yaml.safe_load(_yaml(saved))  # lists in place of tuples, as in a file
     return Request(built, saved, _plan(values, saved))

@@ -17,7 +17,8 @@ Before a run, a random policy takes steps in the environment: 20 episodes or at 
 2,000 if observations are looked at; in a table 2,000, in NumPy. These *facts* are measured once, only if a rule
 asks for them, and are the same for every seed. If they take more than five seconds, a line says so. Each *rule*
 chooses one setting, and looks at facts, at the kind of observations and at what earlier rules chose. A setting
-that you give is taken as it is, and turns off no other choice.
+that you give is taken as it is, and turns off no other choice. A setting of a part whose class you leave open, such as
+`--network.width`, changes the class that is chosen.
 
 The *plan* is every setting with where it came from (given, default or measured) and why:
 
@@ -40,7 +41,7 @@ RETURNS = """
 
 `--env.returns` if it is given, else the range that a table or bsuite's names imply, else measured: it reaches
 to the returns of the lowest and of the highest reward at every step of the time limit, but at most two widths
-beyond the measured returns, 0 included. A network beside kernel counts takes no more than was seen, and follows
+beyond the measured returns, 0 included. `Twin` beside kernel counts takes no more than was seen, and follows
 what is seen later, whenever a return is beyond the range. In a table it grows when a return or a learned mean
 is beyond it ([decision 50](decisions/0050-what-is-read-once-is-kept.md)). If the random policy saw no reward, the
 range is a guess, and the first reward sets the scale. If actions last several steps, it is measured again with

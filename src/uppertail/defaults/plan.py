@@ -154,21 +154,28 @@ def flat(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
                 yield prefix + setting, value, value == plain(usual[setting])
 
 
-def plan_of(asked: Mapping[str, Any], filled: Mapping[str, Any], chosen: Mapping[str, Entry]) -> Plan:
+def plan_of(
+    asked: Mapping[str, Any],
+    filled: Mapping[str, Any],
+    chosen: Mapping[str, Entry],
+    open_settings: Mapping[str, Mapping[str, Any]],
+) -> Plan:
     """The plan of a run.
 
     Args:
         asked: its parts and settings as the user gave them.
         filled: the same without anything open.
         chosen: what rules chose.
+        open_settings: what the user gave of parts whose classes are open.
     """
+    given = {f"{part}.{name}" for part, settings in open_settings.items() for name in settings}
     before = {name: (value, is_usual) for name, value, is_usual in flat(asked)}
     entries = dict[str, Entry]()
     for name, value, is_usual in flat(filled):
         was, was_usual = before.get(name, (None, True))
         if name in chosen:
             entries[name] = chosen[name]
-        elif was == value and not was_usual:
+        elif name in given or (was == value and not was_usual):
             entries[name] = Entry(value, "given")
         elif was == value or (was is None and is_usual):
             entries[name] = Entry(value, "default")
@@ -242,8 +249,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     if plan.get("learner.stochastic") and not plan.is_measured("learner.stochastic"):
         yield "equal observations and actions may lead to different outcomes: chance, as given"
     elif plan.get("learner.stochastic"):
-        is_alone = "env.stack" in plan and plan["env.stack"] in (None, 1)
-        hidden = ", or what one observation does not show (--env.stack 2 shows two)" if is_alone else ""
+        is_alone = plan.get("env.stack") in (None, 1)
+        shown = "one observation does not show (--env.stack 2 shows two)" if is_alone else "these do not show"
+        hidden = f", or what {shown}" if "env.stack" in plan else ""
         yield f"the same action led from equal observations to different outcomes: chance{hidden}"
 
 

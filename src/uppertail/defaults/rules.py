@@ -150,7 +150,7 @@ def _irrelevant(facts: Facts, draft: Draft) -> Choice | None:
     idle = () if facts.repeating(noise) >= REPEATED else tuple(np.setdiff1d(facts.idle, kept).tolist())
     groups = [(numbers, why, rest) for numbers, why, rest in ((noise, told, ()), (idle, alone, noise)) if numbers]
     if not groups:
-        return Choice(None, "each number tells something of what comes next", True)
+        return Choice(None, "each number that varies tells something of what comes next", True)
     numbered = "--env.encoding numbers " if draft.is_ordered else ""  # else places are those of one-hots
     notes = " ".join(
         (KEPT if len(numbers) > 1 else KEPT_ONE).format(_listed(numbers, facts.names), why, numbered, list(rest))
@@ -307,7 +307,9 @@ def known_or_measured(facts: Facts, discount: float, grows: bool = False) -> Cho
     """
     found = facts.range(discount, 0.0) if grows else facts.range(discount)
     if found.known:
-        return Choice(found, "given" if facts.builder.known_returns else "named by the environment")
+        asked = getattr(facts.builder, "returns", None)
+        widened = ", with 0 among them" * (asked not in (None, (found.low, found.high)))
+        return Choice(found, f"given{widened}" if facts.builder.known_returns else "named by the environment")
     if found.low == found.high:
         return Choice(found, "set by the first reward, since a random policy saw none", True)
     return Choice(found, "estimated from a random policy's", True)
@@ -492,11 +494,13 @@ RULES = (
         "1 / sqrt(1 + N) after N visits, and their mean with the rest",
         f"the prior of a pair's noise counts as {CHANCE_COUNT:g} transition and is {FIRST_NOISE:g} variances of the "
         f"start until noise was seen; at least the chance that a pair with as many visits leads where nothing is "
-        f"known, whose prior counts as {WEIGHT:g} transitions; the start of a measured range has a standard deviation "
+        f"known, whose prior counts as {WEIGHT:g} transitions, and, where a pair only led back to its state, the "
+        f"chance that such pairs leave it, by the same prior; the start of a measured range has a standard deviation "
         f"of {MEASURED_STD:g}; a network: the 1 beside N",
         "seeds 100 to 109 of the tables of [docs/chance.md](chance.md), a queue, a shop and corridors: decisions "
         "[39](decisions/0039-tables-with-chance-start-in-the-middle.md) and "
-        "[40](decisions/0040-novelty-in-place-of-a-least-noise.md); for networks a queue, a crossing and three "
+        "[40](decisions/0040-novelty-in-place-of-a-least-noise.md); waits, an inventory: "
+        "[decision 64](decisions/0064-waits-tell-how-often-they-end.md); for networks a queue, a crossing and three "
         "servers: [decision 58](decisions/0058-doubt-by-evidence.md); doubt where nothing was earned: "
         "[decision 62](decisions/0062-doubt-where-nothing-was-earned.md)",
         "Chain and FrozenLake with and without slips or noise; seeds 0 to 9 of the tables; for networks a hotel, a dam "

@@ -56,6 +56,14 @@ class VectorSettings:
     left_out: tuple[int, ...] | None = None
     action_repeat: int | None = None
 
+    def require_none(self, why: str) -> None:
+        """Refuses what judges the numbers of a vector, where observations are none."""
+        for name in ("radius", "left_out"):
+            if given := getattr(self, name):
+                value = list(given) if isinstance(given, tuple) else given
+                remedy = "leave it out (--env.encoding numbers: several integers stay numbers)"
+                raise InputError(f"{name} is {value}, but {why}: {remedy}.")
+
 
 @dataclasses.dataclass(frozen=True)
 class Preferences:
@@ -227,5 +235,6 @@ class States(ObservationSpace):
         return isinstance(other, States) and other.count <= self.count and other.sizes[1:] == self.sizes[1:]
 
     def encoding(self, preferences: Preferences) -> Encoding:
+        preferences.vectors.require_none("each observation is one of several states")
         require_choice("encoding", preferences.states, list(STATE_ENCODINGS))
         return STATE_ENCODINGS[preferences.states](self.count)

@@ -28,6 +28,7 @@ class HashedStates(ObservationSpace):
     pixels: str = ""
 
     def encoding(self, preferences: Preferences) -> Encoding:
+        preferences.vectors.require_none("each different observation is a state, as a whole")
         return Hashed(1 << (self.places - 1).bit_length())
 
 

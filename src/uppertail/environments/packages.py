@@ -113,10 +113,15 @@ def call(ask: Callable[[], Answer], where: Callable[[], str]) -> Answer:
 
 
 def _place(error: BaseException) -> str:
-    """The last line of a user's own code on the way to an exception, in parentheses; empty if there is none."""
-    frames = [(Path(each.filename), each.lineno) for each in traceback.extract_tb(error.__traceback__)]
-    own = [(path, line) for path, line in frames if not any(map(path.is_relative_to, OTHERS))]
-    return f" ({own[-1][0].name}, line {own[-1][1]})" if own else ""
+    """The last line of a user's own code on the way to an exception, in parentheses; empty if there is none.
+
+    A reset that misses its options is told how to get them.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if not any(map(Path(each.filename).is_relative_to, OTHERS))]
+    missed = any(each.name == "reset" and "option" in f"{each.line} {error}" for each in frames[-1:])
+    options = ": give its options by --env.reset_options" * missed
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}){options}" if own else options
 
 
 def begin_host(ask: Callable[[], np.ndarray], where: Callable[[], str]) -> np.ndarray:

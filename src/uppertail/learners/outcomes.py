@@ -46,6 +46,12 @@ class Outcomes(NamedTuple):
             replaced=jnp.zeros((), jnp.int32),
         )
 
+    def only_back(self, pair: Int[Array, "*pairs"], state: Int[Array, "*pairs"]) -> Bool[Array, "*pairs"]:
+        """Whether pairs were seen, and only led back to their own states."""
+        newest = self.newest[pair]
+        alone = (newest != NONE) & (self.earlier[newest] == NONE)
+        return alone & (self.next_state[newest] == state) & ~self.terminated[newest]
+
     def differ(self, least: float) -> bool:
         """Whether a pair has several outcomes, or rewards of one that differ by more than `least`, on any seed."""
         earlier, size, seen = map(np.asarray, (self.earlier, self.size, self.seen))

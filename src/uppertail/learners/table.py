@@ -12,7 +12,7 @@ from uppertail.agent import TINY, Agent, where
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.known import known_returns
-from uppertail.learners.novelty import Novelty, class_of, new_to_its_pair
+from uppertail.learners.novelty import Novelty, new_to_its_pair
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.table_state import Sums, Sweep, TableMemory, TableReturns
 from uppertail.masks import ActionMask, masked
@@ -467,6 +467,26 @@ class TableLearner(Learner):
         spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
         return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.coordinates.is_mean], axis=-1)
 
+    def of_waits(
+        self,
+        memory: TableMemory,
+        pairs: Int[Array, " pairs"],
+        states: Int[Array, " pairs"],
+        visits: Float[Array, " pairs"],
+    ) -> Float[Array, "pairs outputs"]:
+        """The least lambda of a spread beside a mean, of pairs that only led back to their own states; 0 of all else.
+
+        With a chance q such a pair leads to something as wide as the start, so that sigma^2 = q tau^2 in each step. It
+        makes the same error in each step of its loop: errors add up to 1 / (1 - discount) of one, where variances would
+        add up to 1 / (1 - discount^2) of one. So lambda = q (1 + discount) / (1 - discount). What is hoped for is as
+        far away as the start: the square of the difference of the means is a part of tau^2, as in any mixture. A value
+        without a spread would take the hope for what is earned.
+        """
+        waits = (pairs != NONE) & memory.outcomes.only_back(jnp.maximum(pairs, 0), states) & self.stochastic
+        again = (1 + self.agent.discount) / (1 - self.agent.discount)
+        least = jnp.where(waits, memory.novelty.leaving.of(visits) * again, 0.0)
+        return jnp.where(self.coordinates.is_spread, least[:, None], 0.0)
+
     def targets(
         self,
         key: PRNGKeyArray,
@@ -500,10 +520,13 @@ class TableLearner(Learner):
         unit = self.start_square if self.stochastic else 0.0
         noise = jnp.where(noise > 0, noise, FIRST_NOISE * unit)
         variance = (sums.squares + known * noise) / (jnp.maximum(visits - 1.0, 0.0) + known)
-        variance = jnp.maximum(variance, memory.novelty.chances[class_of(visits)] * unit)
-        priors = self.prior_counts(variance)
+        variance = jnp.maximum(variance, memory.novelty.unknown.of(visits) * unit)
+        waits = self.of_waits(memory, pairs, here[0], visits)
+        away = self.coordinates.mean(self.start) - sums.mean[:, None]
+        priors = jnp.maximum(self.prior_counts(variance), waits)
         # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
-        values = (sums.targets + priors * self.start[None]) / (visits[:, None] + priors)
+        start = self.start[None] + jnp.where(waits > 0, away**2, 0.0)
+        values = (sums.targets + priors * start) / (visits[:, None] + priors)
         least, errors = self.spread_prior_count, memory.errors[:, jnp.maximum(pairs, 0)].T
         count = (visits + least)[:, None]
         error = self.asked.scale * jnp.sqrt(jnp.minimum(variance, self.start_square)[:, None] / count)
@@ -537,10 +560,10 @@ def recorded(
     outcomes, novelty, counts = seen
     (pair, next_state, _, terminated), after = row, outcomes.add(*row)
     state, action = jnp.divmod(pair, counts.shape[1])
-    is_new = new_to_its_pair(outcomes, after)
+    is_new, stayed = new_to_its_pair(outcomes, after), outcomes.only_back(pair, state)
     # a single row would be written into a copy, as `replay.base.written` says
     counts = counts.at[jnp.tile(state, 2), jnp.tile(action, 2)].add(jnp.array([1.0, 0.0]))
-    novelty = novelty.add(counts[state, action] - 1.0, state, next_state, terminated, is_new)
+    novelty = novelty.add(counts[state, action] - 1.0, state, next_state, terminated, is_new, stayed)
     return (after, novelty, counts), None
 
 

@@ -105,7 +105,7 @@ def check_distributions(recorded: Distributions) -> None:
     highest = int(recorded.states.max())
     _require(
         not table or {*OF_TABLE} - {*NOT_ALWAYS} <= table.keys(),
-        not plane or {"numbers", "area", "std", "evidence"} == plane.keys(),
+        not plane or {"numbers", "area", "std"} == plane.keys() - {"evidence"},  # none with `NoEvidence`
         (recorded.states >= -1).all() and highest < of_all,
         recorded.path is None or ((recorded.path >= -1).all() and recorded.path.max() <= highest),
         (recorded.states[-1] >= 0).any(axis=1).all(),

@@ -198,9 +198,11 @@ def median_episode(episodes: list[int | None]) -> float | None:
     return median if np.isfinite(median) else None
 
 
-def episode_text(value: float | None, form: str = ",.0f") -> str:
-    """A number of episodes, or of something counted in them, as a table shows it; None is never."""
-    return "never" if value is None else format(value, form)
+def episode_text(value: float | None, form: str | None = None) -> str:
+    """A number of episodes, which may end with a half, or of something counted in them, in a table; None is never."""
+    if value is None:
+        return "never"
+    return format(value, form) if form else f"{value:,.1f}".removesuffix(".0")
 
 
 def table_of(seeds: Sequence[int], episodes: Sequence[Episodes]) -> Any:

@@ -196,6 +196,11 @@ class Distributions:
     def of_states(self) -> bool:
         return self.visits is not None or bool(self.table)
 
+    @property
+    def are_numbered(self) -> bool:
+        """Whether its states have numbers: all but a run's first observation alone do."""
+        return self.of_states or self.path is not None
+
     def arrays(self) -> dict[str, np.ndarray]:
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for prefix, field in FIELDS.items():

@@ -99,7 +99,7 @@ def _details(label: str, run: RunFolder, states: list[int], most: int) -> list[d
     recorded = run.distributions
     if recorded is None:
         return []
-    if states and recorded.of_states:
+    if states and recorded.are_numbered:
         highest = int(recorded.states.max())
         if wrong := [state for state in states if not 0 <= state <= highest]:
             raise InputError(f"State {wrong[0]} is not among those recorded of {run.title}: use 0 to {highest}.")

@@ -79,6 +79,9 @@ class Earlier:
         different = [text for was, now in parts for text, _ in checkpoint.differences(was, now)]
         if any(each.startswith(SAME) for each in different):
             raise InputError(f"init is {self.folder}, whose run was made with {different[0]}: use the same here.")
+        ranges = [of["environment"].get("returns") for of in (self.header.asked, asked)]
+        if different and ranges[0] != ranges[1]:  # settings of the distribution follow it
+            different = ["--env.returns {}, not {}".format(*(each or "left out" for each in ranges))]
         had, left_out = counted(seeds, "seed"), seeds - wanted
         if seeds < wanted:
             fewer = ", or fewer" * (seeds > 1)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from uppertail.agent import Agent
 from uppertail.defaults import DISCOUNT, Plan, usual_learner
 from uppertail.distributions import Gaussian, ReturnDistribution
 from uppertail.encodings import Encoding, RandomFeatures, Scalar
-from uppertail.errors import InputError
+from uppertail.errors import InputError, join_names
 from uppertail.evidence import EvidenceBuilder, NoEvidence
 from uppertail.learners import MOST_DISCOUNT, GradientDescent, Gradients, Learner, LearnerBuilder
 from uppertail.networks import NetworkBuilder, not_by_parts
@@ -40,6 +40,13 @@ class Method:
     replay: Replay | None = None
     target: Target | None = None
     evidence: EvidenceBuilder | None = None
+    open_settings: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    """Settings of parts of gradient descent that are open: they change the part that is chosen."""
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Its parts by name."""
+        return {name: part for name, part in vars(self).items() if name in PARTS}
 
     @classmethod
     def of(cls, **parts: Any) -> Self:
@@ -98,7 +105,20 @@ def asked_of_gradients(method: Method, settings: Settings) -> list[str]:
     """The parts and settings of gradient descent that are given."""
     usual = dataclasses.asdict(Settings())
     own = [name for name in usual if name not in OF_EVERY_RUN and getattr(settings, name) != usual[name]]
-    return [*(name for name in PARTS_OF_GRADIENTS if getattr(method, name) is not None), *own]
+    given = {name for name, part in method.parts.items() if part is not None} | method.open_settings.keys()
+    return [*(name for name in PARTS_OF_GRADIENTS if name in given), *own]
+
+
+def changed(name: str, part: Any, settings: Mapping[str, Any]) -> Any:
+    """A part with some settings changed; InputError if its class has no such setting."""
+    known = {field.name for field in dataclasses.fields(part)} if settings else {}
+    if missing := [setting for setting in settings if setting not in known]:
+        owners = [kind for kind, each in PARTS[name].classes.items() if missing[0] in each.__dataclass_fields__]
+        raise InputError(
+            f"{type(part).__name__}, the {name} that is usual here, has no setting {missing[0]!r}. It belongs to "
+            f"{join_names(owners)}: name that class, too, with --{name}."
+        )
+    return dataclasses.replace(part, **settings) if settings else part
 
 
 def resolved(
@@ -113,6 +133,7 @@ def resolved(
             method, **{name: getattr(method, name) or plan.part(name, asked) for name in PARTS_OF_GRADIENTS}
         )
     evidence = method.evidence or learner.evidence(method.network, encoding) if learner.uses_gradients else None
+    evidence = evidence and changed("evidence", evidence, method.open_settings.get("evidence", {}))
     own, envs = evidence.usual(encoding) if evidence else {}, settings.num_envs
     steps = own.get("rollout_steps", learner.rollout_steps(encoding))
     discount = DISCOUNT if settings.discount is None else settings.discount
@@ -124,6 +145,7 @@ def resolved(
             raise InputError(f"{useless[0]} means nothing to {type(learner).__name__}: leave it out.")
         ours = {**GradientDescent().usual(encoding), **learner.usual(encoding), **own}
         filled: dict[str, Any] = {name: getattr(method, name) or ours.get(name) for name in PARTS_OF_GRADIENTS}
+        filled |= {name: changed(name, filled[name], each) for name, each in method.open_settings.items()}
         if evidence and evidence.by_row:
             ours["updates_per_rollout"] *= max(settings.rollout_steps or 1, 1)  # so many for each action
         if plan is not None and plan.get("learning_rate") is not None:

@@ -27,7 +27,8 @@ def beyond_the_limit(builder: EnvironmentBuilder, discount: float, has_chance: b
         return None
     return (
         f"The discount {discount:g} looks {ahead:,.0f} actions ahead, but episodes end after {limit:,}: where "
-        f"there is chance, exploring then costs too little to end. Use a smaller one, such as {1 - 1 / limit:.3g}."
+        "there is chance, exploring then costs too little to end. If it does not, use a smaller one, such as "
+        f"{1 - 1 / limit:.3g}."
     )
 
 

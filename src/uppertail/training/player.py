@@ -15,6 +15,7 @@ from uppertail.compiling import jitted
 from uppertail.distributions import spread
 from uppertail.encodings import States, require_state
 from uppertail.environments import Interface
+from uppertail.environments.gymnasium.action_masks import KEY
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.masks import ActionMask, masked
 from uppertail.networks import Network
@@ -65,7 +66,10 @@ class ActionReturns:
         Raises:
             InputError: a level is not above 0 and below 1.
         """
-        asked = np.asarray(levels, np.float32)
+        try:
+            asked = np.asarray(levels, np.float32)
+        except (ValueError, TypeError):
+            asked = np.zeros(())
         if asked.ndim != 1 or not ((asked > 0) & (asked < 1)).all():
             raise InputError(f"levels is {levels}: give a list of numbers between 0 and 1, for example [0.05, 0.95].")
         return np.asarray(self._quantiles(jnp.asarray(asked)))
@@ -94,14 +98,14 @@ class Player:
     def greedy(self, observation: Any, mask: Any = None) -> Int[Array, "*batch"]:
         """Its number, counted from 0."""
         seen, batch = self.read(observation)
-        allowed = self._allowed(mask, len(seen) if batch else None)
+        allowed = self._allowed(observation, mask, len(seen) if batch else None)
         return self._program(_greedy, batch)(self.network, seen, allowed)
 
     def explore(self, observation: Any, key: PRNGKeyArray, mask: Any = None) -> int | np.ndarray:
         """The action of the run's exploration policy, as in the first step of an episode."""
         seen, batch = self.read(observation)
         count = len(seen) if batch else None
-        keys, allowed = jax.random.split(key, count) if count else key, self._allowed(mask, count)
+        keys, allowed = jax.random.split(key, count) if count else key, self._allowed(observation, mask, count)
         return self._numbered(self._program(_first, batch)(self.network, seen, keys, allowed))
 
     def returns(self, observation: Any) -> ActionReturns:
@@ -126,6 +130,8 @@ class Player:
         """An observation as the network takes it, or a batch, and whether it is one; what is neither is refused."""
         try:
             if self.interface.is_batch(observation):
+                if not len(observation):
+                    raise InputError("observation is an empty batch: give one observation or more.")
                 return np.stack([self._one(each) for each in observation]), True
             return self._one(observation), False
         except InputError:
@@ -160,21 +166,31 @@ class Player:
         require_state(self.agent.encoding, array)
         return array
 
-    def _allowed(self, mask: Any, batch: int | None) -> Bool[np.ndarray, "*batch actions"] | None:
+    def _allowed(self, observation: Any, mask: Any, batch: int | None) -> Bool[np.ndarray, "*batch actions"] | None:
         """The mask of an observation or of a batch of so many; InputError if it is none, or if it is needed."""
-        if mask is None:
-            if self.agent.has_masks:
-                raise InputError(
-                    "This environment says which actions are allowed: give action_mask, too, as its reset and step "
-                    'gave it (info["action_mask"], or a part of the observation).'
-                )
+        if mask is None and not self.agent.has_masks:
             return None
+        if mask is None and (mask := self._shown(observation)) is None:
+            raise InputError(
+                "This environment says which actions are allowed: give action_mask, too, as its reset and step "
+                'gave it (info["action_mask"], or a part of the observation).'
+            )
         shape = (*([] if batch is None else [batch]), self.interface.actions.size)
         if np.shape(mask) != shape or not np.isin(given := np.asarray(mask), (0, 1)).all():
             raise InputError(f"action_mask is {short_text(mask)}: give an array of 0 and 1 of the shape {shape}.")
         if not given.any(axis=-1).all():
             raise InputError("action_mask allows no action: an episode is over there, and needs none.")
         return given.astype(bool)
+
+    def _shown(self, observation: Any) -> Any:
+        """The masks of all actions that are parts of observations; None where one has none."""
+        masks = [
+            np.ravel(each[KEY]) if isinstance(each, dict) and KEY in each else np.zeros(0)
+            for each in (observation if isinstance(observation, list) else [observation])
+        ]
+        if any(mask.size != self.interface.actions.size for mask in masks):
+            return None
+        return masks if isinstance(observation, list) else masks[0]
 
     def _numbered(self, action: Array) -> int | np.ndarray:
         return self.interface.actions.taken(np.asarray(action) if action.ndim else int(action))

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from collections.abc import Collection
 from typing import Self, TypeGuard
 
 import jax
@@ -43,15 +44,18 @@ class Plane:
     side: int  # cells in each direction
 
     @classmethod
-    def of(cls, observations: ObservationSpace, over: tuple[int, int] | None, seeds: int) -> Self | None:
-        """The plane over two numbers, or the first two; None where observations are no vectors of two numbers or more.
+    def of(
+        cls, observations: ObservationSpace, over: tuple[int, int] | None, seeds: int, left_out: Collection[int] = ()
+    ) -> Self | None:
+        """The plane over two numbers, or the first two that count; None where observations are no vectors of two such.
 
         It refuses numbers that an observation does not have.
         """
         count = len(observations.low) if isinstance(observations, Numbers) else 0
-        if over is None and count < 2:
+        usual = [number for number in range(count) if number not in left_out]
+        if over is None and len(usual) < 2:
             return None
-        first, second = over or (0, 1)
+        first, second = over or usual[:2]
         if not (isinstance(observations, Numbers) and first != second and {first, second} <= set(range(count))):
             remedy = f"use two different numbers from 0 to {count - 1}" if count > 1 else "leave it out"
             raise InputError(f"record_over is {[first, second]}, but an observation has {count} numbers: {remedy}.")
@@ -141,9 +145,11 @@ def moments() -> list[int]:
 class Recorder:
     """Records the return distributions of all seeds at the moments of a run, between its rollouts."""
 
-    def __init__(self, driver: Driver, seeds: int, over: tuple[int, int] | None) -> None:
+    def __init__(
+        self, driver: Driver, seeds: int, over: tuple[int, int] | None, left_out: Collection[int] = ()
+    ) -> None:
         self.groups, self.environments = driver.groups, driver.environments
-        self.pairs, self.plane = seeds * driver.num_actions, Plane.of(driver.observations, over, seeds)
+        self.pairs, self.plane = seeds * driver.num_actions, Plane.of(driver.observations, over, seeds, left_out)
         self._table = isinstance(driver.environments, FiniteMDP)
         self._probes = driver.groups.split((driver.environments if self._table else None, driver.first))
         self._due, self._taken = moments(), dict[int, dict[str, np.ndarray]]()

@@ -29,11 +29,12 @@ FAR = (
     "it may seek what no episode comes to in time: try a longer time limit (--env.max_episode_steps), or a smaller "
     "--discount"
 )
-HIDDEN = (
-    "If that does not help, rewards may depend on what observations do not show, such as an earlier one (--env.stack "
-    "2) or the time that is left (--env.wrappers '[TimeAwareObservation]')."
+UNSEEN = (
+    "what observations do not show, such as an earlier one (--env.stack 2) or the time that is left (--env.wrappers "
+    "'[TimeAwareObservation]')"
 )
-LATE = "what comes late may count too little, since greedy episodes end sooner: try a --discount nearer to 1"
+HIDDEN = f"If that does not help, rewards may depend on {UNSEEN}."
+LATE = "what comes late may count too little, since greedy episodes end sooner: try a --discount nearer to 1, such as"
 WORSE = 0.02  # how much less a mean has to be, in ranges of returns, to be known to be worse
 MORE = 0.1  # how much more what was not tried has to promise, in ranges of returns, for a run to be unfinished
 
@@ -46,6 +47,8 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
     looks_past = past_the_limit(run, result.seeds)
     earned = run.random and run.random.returns
     played, keeps_best = run.greedy and run.greedy.returns, run.settings.evaluate_every is not None
+    discount = run.settings.discount_per_step
+    further = nearer_to_1(discount) if discount < 1 and run.looks_far is None else None
     found = (
         result.networks.remark(),
         run.driver.remark,
@@ -55,9 +58,9 @@ def remarks(run: Run, result: TrainingResult) -> list[str]:
         met_chance(run),
         None if looks_past else given_up(returns, greedy, run.has_chance, ends_sooner(run, result)),
         looks_past
-        or less_than_random(greedy, earned, run.looks_far is not None)
+        or less_than_random(greedy, earned, further)
         or less_than_trained(played, returns, run.returns, keeps_best)
-        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run))
+        or no_more_than_random(run.greedy, result.seeds, earned, doubtful(run), returns)
         or nothing_earned(returns, greedy, any(each is not None for each in record.solved_episode)),
         None if run.driver.first_mask is not None else stands_still(run.greedy, result.seeds, run.random),
         unsettled(run, result.networks) or unfinished(run, result),
@@ -175,27 +178,33 @@ def no_limit_seen(played: Played, seeds: Sequence[int], random: RandomPlay, limi
     return None
 
 
-def ends_sooner(run: Run, result: TrainingResult) -> dict[int, bool]:
-    """Whether greedy episodes of each seed are shorter than its best one of training; none: the discount is 1."""
-    if run.greedy is None or run.settings.discount_per_step >= 1:
+def ends_sooner(run: Run, result: TrainingResult) -> dict[int, str]:
+    """The seeds whose greedy episodes are shorter than the best one of training, and a discount that looks as far."""
+    if run.greedy is None or (discount := run.settings.discount_per_step) >= 1:
         return {}
     lengths = run.builder.steps_of(run.greedy.lengths).mean(axis=1)
     return {
-        seed: bool(len(each.returns) and each.lengths[each.returns.argmax()] > greedy)
+        seed: nearer_to_1(discount, best)
         for seed, each, greedy in zip(result.seeds, result.record.episodes, lengths, strict=True)
+        if len(each.returns) and (best := float(each.lengths[each.returns.argmax()])) > greedy
     }
+
+
+def nearer_to_1(discount: float, steps: float = 1.0) -> str:
+    """A discount per step that looks at least twice as far as this one, and this many steps, as text."""
+    return f"{1 - 1 / max(2 / (1 - discount), steps):.6f}".rstrip("0")
 
 
 def given_up(
     returns: Mapping[int, Float[np.ndarray, " episodes"]],
     greedy: Mapping[int, float],
     has_chance: bool,
-    sooner: Mapping[int, bool] = types.MappingProxyType({}),
+    sooner: Mapping[int, str] = types.MappingProxyType({}),
 ) -> str | None:
     """A sentence if a seed once earned what neither its later episodes nor its greedy policy came near to.
 
     Where there is chance, that may have been luck: it was, if later episodes return more in the mean. The remedy is
-    another where greedy episodes end `sooner` than the one that earned it.
+    another where greedy episodes end `sooner` than the one that earned it: the discount that is said there.
     """
     for seed, each in returns.items():
         early, later = each[: len(each) // 2], each[len(each) // 2 :]
@@ -205,7 +214,8 @@ def given_up(
             return (
                 f"Episode {each.argmax() + 1:,} of seed {seed} returned {each.max():.4g}, but none of its "
                 f"last {len(later):,} came near, nor does its greedy policy ({greedy[seed]:.4g}). Unless that was "
-                f"luck, {LATE if sooner.get(seed) else FAR}."
+                f"luck, {f'it may depend on {UNSEEN}, or ' * has_chance}"
+                f"{f'{LATE} {sooner[seed]}' if seed in sooner else FAR}."
             )
     return None
 
@@ -226,19 +236,20 @@ def nothing_earned(
 
 
 def less_than_random(
-    greedy: Mapping[int, float], random: Float[np.ndarray, " episodes"] | None, looks_far: bool = False
+    greedy: Mapping[int, float], random: Float[np.ndarray, " episodes"] | None, nearer: str | None = None
 ) -> str | None:
-    """A sentence if the greedy policy of a seed earns less than a random policy did before the run."""
+    """A sentence if the greedy policy of a seed earns less than a random policy did; `nearer`: a discount to try."""
     if random is None or len(random) < 2:
         return None
     mean, error = float(random.mean()), float(random.std(ddof=1)) * math.sqrt(1 / len(random) + 1 / GREEDY_EPISODES)
     least = mean - max(SIGNIFICANT * error, WORSE * abs(mean))
-    nearer = "" if looks_far else ", or with a discount nearer to 1, where a reward comes late"
+    longer = f", or, where a reward comes late, with a discount nearer to 1, such as {nearer}" if nearer else ""
     for seed, each in greedy.items():
         if each < least:
+            now, then = apart(each, mean)
             return (
-                f"The greedy policy of seed {seed} returns {each:.4g}, less than a random policy did before the run "
-                f"({mean:.4g}): train longer{nearer}. {HIDDEN}"
+                f"The greedy policy of seed {seed} returns {now}, less than a random policy did before the run "
+                f"({then}): train longer{longer}. {HIDDEN}"
             )
     return None
 
@@ -262,12 +273,17 @@ def no_more_than_random(
     seeds: Sequence[int],
     random: Float[np.ndarray, " episodes"] | None,
     doubts: Sequence[str] = (),
+    trained: Mapping[int, Float[np.ndarray, " _"]] = types.MappingProxyType({}),
 ) -> str | None:
-    """A sentence if the greedy policy of a seed earns no more than a random policy did; `doubts` are `doubtful`."""
-    if played is None or random is None or not _differ(random):
+    """A sentence if the greedy policy of a seed earns no more than a random policy did; `doubts` are `doubtful`.
+
+    Where all random episodes returned the same, a seed of which an episode of training, by `trained`, returned more.
+    """
+    if played is None or random is None or len(random) < 2:
         return None
     for seed, each in zip(seeds, played.returns, strict=True):
-        if each.mean() > random.mean():
+        earned = np.max(trained.get(seed, random), initial=-math.inf)
+        if each.mean() > random.mean() or not (_differ(random) or earned > random.max()):
             continue
         doubt = f" Doubt first what was chosen: {', and '.join(doubts)}." if doubts else ""
         error = math.sqrt(random.var() / len(random) + each.var() / len(each))
@@ -291,10 +307,17 @@ def stands_still(played: Played | None, seeds: Sequence[int], random: RandomPlay
         if returns.mean() <= random.returns.mean() and idle.mean() > (1 + random.idle) / 2:
             return (
                 f"The greedy policy of seed {seed} takes actions that change nothing in what is observed "
-                f"({idle.mean():.0%} of them, and {random.idle:.0%} of random ones): where an action does nothing, let "
-                'the environment say that it is not allowed (info["action_mask"], or a method action_masks).'
+                f"({idle.mean():.0%} of them, and {random.idle:.0%} of random ones): where an action neither does nor "
+                'pays anything, let the environment say that it is not allowed (info["action_mask"], or a method '
+                "action_masks)."
             )
     return None
+
+
+def apart(*numbers: float) -> list[str]:
+    """Numbers in as few digits as tell them apart, at least four."""
+    texts = ([f"{number:.{digits}g}" for number in numbers] for digits in range(4, 17))
+    return next((each for each in texts if len({*each}) == len({*numbers})), [f"{number:.4g}" for number in numbers])
 
 
 def _differ(returns: Float[np.ndarray, " episodes"]) -> bool:
@@ -316,16 +339,17 @@ def less_than_trained(
         if len(last := each[-GREEDY_EPISODES:]) < GREEDY_EPISODES:
             continue
         gap, error = last.mean() - played.mean(), math.sqrt((last.var() + played.var()) / GREEDY_EPISODES)
-        if gap > max(SIGNIFICANT * error, WORSE * (span.high - span.low)):
+        if gap > max(SIGNIFICANT * error, WORSE * min(span.high - span.low, np.ptp(each) or math.inf)):
             lost[seed] = float(gap), float(last.mean()), float(played.mean())
     if not lost:
         return None
     seed, (_, trained, now) = max(lost.items(), key=lambda item: item[1][0])
     more = f", as {len(lost)} seeds do" if len(lost) > 1 else ""
     keep = "" if keeps_best else "--evaluate_every N keeps the best network in place of the last, or "
+    earned, before = apart(now, trained)
     return (
-        f"The greedy policy of seed {seed} returns {now:.4g}, less than its last {GREEDY_EPISODES} episodes of "
-        f"training ({trained:.4g}){more}. It no longer learns, and may walk to and fro where actions are nearly as "
+        f"The greedy policy of seed {seed} returns {earned}, less than its last {GREEDY_EPISODES} episodes of "
+        f"training ({before}){more}. It no longer learns, and may walk to and fro where actions are nearly as "
         f"good: {keep}try a smaller --discount."
     )
 

@@ -1,7 +1,9 @@
 """What training returns at its end, or raises."""
 
+import contextlib
 import dataclasses
 import functools
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +141,7 @@ class TrainingResult:
             return player.act(observation, action_mask)
         if key is None:
             raise InputError("Exploring is random: give a key, for example key=jax.random.key(0), a new one each time.")
-        return player.explore(observation, jax.random.key(key) if isinstance(key, int) else key, action_mask)
+        return player.explore(observation, one_key(key), action_mask)
 
     def distribution(self, observation: Any, seed: int | None = None) -> ActionReturns:
         """The return distribution of each action, for one observation or a batch.
@@ -200,6 +202,17 @@ class TrainingResult:
             network = self.network(number - self.seeds[0])
             self._players[number] = Player(self.agent, network, self.interface)
         return self._players[number]
+
+
+def one_key(key: Any) -> PRNGKeyArray:
+    """A key of JAX, from itself or from a number; InputError if it is neither, or several."""
+    try:
+        with contextlib.suppress(TypeError):
+            return jax.random.key(operator.index(key))
+        jax.random.bits(key, ())  # JAX says what is no key when it is used
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError("key is not one key: give one of JAX, such as jax.random.key(0), or a number.") from error
+    return key
 
 
 class TrainingInterrupted(KeyboardInterrupt):

@@ -105,10 +105,11 @@ class Run:
         )
         self.driver = self._open(builder)
         try:
-            self._asked = {"env": builder, **vars(method), "settings": settings}
+            self._asked = {"env": builder, **method.parts, "settings": settings}
             facts, method, settings = self._choose(method, settings, before, say)
             self.driver.begin()
-            self.recorder = Recorder(self.driver, settings.seeds, record_over) if record else None
+            left_out = self.builder.preferences.vectors.left_out or ()
+            self.recorder = Recorder(self.driver, settings.seeds, record_over, left_out) if record else None
             self._prepare(method, settings, before, facts)
         except BaseException:  # Ctrl-C, too
             self.driver.close()
@@ -154,7 +155,8 @@ class Run:
             self._fit(before.returns)
         else:
             returns = known_or_measured(facts, self.settings.discount_per_step, self._range_grows)
-            self._chosen["returns"] = Entry(None, "measured" if returns.is_measured else "default", returns.reason)
+            source = "measured" if returns.is_measured else "given" if builder.known_returns else "default"
+            self._chosen["returns"] = Entry(None, source, returns.reason)
             self._fit(returns.value)
         self.notes = [
             *filter(None, [builder.note, *self.notes]),
@@ -309,7 +311,7 @@ class Run:
 
     def asked(self) -> dict[str, Any]:
         """The parts and settings of the run: the distribution as it is fitted, and the returns it was fitted to."""
-        parts = {"environment": self.builder, **vars(self.method), "settings": self.settings}
+        parts = {"environment": self.builder, **self.method.parts, "settings": self.settings}
         described = {name: part and describe(part) for name, part in parts.items()}
         described["settings"].pop("name")
         measured = None if self.returns.known else [self.returns.low, self.returns.high]
@@ -318,9 +320,9 @@ class Run:
     @property
     def plan(self) -> Plan:
         """Every setting of the run, where it came from, and why."""
-        filled = {"env": self.builder, **vars(self.method), "settings": self.settings}
+        filled = {"env": self.builder, **self.method.parts, "settings": self.settings}
         returns = self._chosen["returns"]._replace(value=[self.returns.low, self.returns.high])
-        return plan_of(self._asked, filled, {**self._chosen, "returns": returns})
+        return plan_of(self._asked, filled, {**self._chosen, "returns": returns}, self.method.open_settings)
 
     @property
     def opening(self) -> str:

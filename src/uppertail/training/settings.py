@@ -92,10 +92,11 @@ class Settings(metaclass=OfSettings):
         gradient_clip: largest size of any one entry of the gradient, above 0.
         adam_betas: Adam's decay rates of the mean of the gradient and of its square, each in [0, 1). With a first
             rate of 0 a weight stops moving once its data have left the batch (docs/decisions/0011). null: 0.9 and 0.999
-            for images and Imitation, 0 and 0.99 for one-hot states, 0 and 0.9 else.
+            for images, Imitation, and beside KernelCounts and PixelCounts, 0 and 0.99 for one-hot states, 0 and 0.9
+            else.
         adam_epsilon: what Adam adds to the root of the mean square, above 0: gradients below it move the weights in
-            proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images and Imitation,
-            1e-6 for one-hot states, 1e-4 else.
+            proportion to their size, so small errors vanish (docs/decisions/0013). null: 1e-8 for images,
+            Imitation, and beside KernelCounts and PixelCounts, 1e-6 for one-hot states, 1e-4 else.
         batch_size: transitions per update: at most half are fresh data, the rest are replayed; null: 32, 64 for one-hot
             states and beside PixelCounts, 128 beside KernelCounts, or 256 for Imitation.
         replay_size: transitions that the replay buffer holds; null: 50,000, or 10,000 for Imitation.

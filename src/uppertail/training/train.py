@@ -98,7 +98,8 @@ def train(
         target: which network gives its bootstrap; if left out, RunningMean beside counts of numbers or pixels,
             Periodic(250) for other images and Online for all else.
         record: distributions, for return distributions at moments of the run (`result.distributions`).
-        record_over: two numbers of a vector over which their width is recorded; None: the first two.
+        record_over: two numbers of a vector over which their width is recorded; None: the first two that are not
+            left out.
         learner: how return distributions are learned; if left out, LeastSquares for what repeats, GradientDescent for
             numbers, for images, and where a part or setting of gradient descent is given.
         evidence: what share of the wide start is left beside the network of GradientDescent; if left out, Counts for
