@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import uppertail as ut
-from uppertail.learners.novelty import Novelty, class_of
+from uppertail.learners.novelty import LEAVING, UNKNOWN, Novelty, class_of
 from uppertail.learners.outcomes import Outcomes
 
 
@@ -26,8 +26,7 @@ def test_classes_of_visits_double() -> None:
 
 
 def test_a_chance_is_half_that_of_the_class_before_until_something_is_seen() -> None:
-    for each in Novelty.none(2).estimated()[:2]:
-        np.testing.assert_allclose(each.estimates[:4], [0.5, 0.25, 0.125, 0.0625])
+    np.testing.assert_allclose(Novelty.none(2).chances[:, :4], [[0.5, 0.25, 0.125, 0.0625]] * 2)
 
 
 def test_only_states_never_reached_and_ends_never_shown_are_new() -> None:
@@ -42,11 +41,12 @@ def test_only_states_never_reached_and_ends_never_shown_are_new() -> None:
             (3, 3, 3, False, True, False),
         ]
     )
-    np.testing.assert_allclose(found.unknown.transitions[:3], [4, 2, 0])
-    np.testing.assert_allclose(found.unknown.new[:3], [2, 0, 0])
+    np.testing.assert_allclose(found.transitions[UNKNOWN, :3], [4, 2, 0])
+    np.testing.assert_allclose(found.new[UNKNOWN, :3], [2, 0, 0])
     first = (2 + 0.3 / 2) / 4.3
     second = 0.3 * first / 2 / 2.3
-    np.testing.assert_allclose(found.unknown.of(jnp.array([1.0, 3.0, 4.0])), [first, second, second / 2], rtol=1e-5)
+    of_visits = found.of(UNKNOWN, jnp.array([1.0, 3.0, 4.0]))
+    np.testing.assert_allclose(of_visits, [first, second, second / 2], rtol=1e-5)
     np.testing.assert_array_equal(found.reached, True)
 
 
@@ -54,7 +54,7 @@ def test_pairs_that_only_led_back_tell_how_often_such_pairs_leave() -> None:
     """Of three that stayed once, one leaves; a transition of another pair tells nothing of them."""
     rows = [(1, 0, 1, False, True, True), (1, 1, 1, False, False, True), (1, 2, 2, False, False, True)]
     found = after([*rows, (1, 3, 2, False, True, False)])
-    np.testing.assert_allclose(found.leaving.of(jnp.array([1.0])), (1 + 0.3 / 2) / 3.3, rtol=1e-5)
+    np.testing.assert_allclose(found.of(LEAVING, jnp.array([1.0])), (1 + 0.3 / 2) / 3.3, rtol=1e-5)
 
 
 def test_a_pair_only_led_back_until_it_leaves_or_ends() -> None:

@@ -15,56 +15,29 @@ WEIGHT = 0.3
 showed nothing new."""
 
 
-class Chances(NamedTuple):
-    """Transitions of each class of pairs, and those that showed something new.
-
-    Their share is the estimate of Good (1953, after Turing) of the chance of what was not seen, for pairs with as many
-    visits.
-    """
-
-    transitions: Float[Array, " classes"]
-    new: Float[Array, " classes"]
-    estimates: Float[Array, " classes"]  # the chance that the next transition of a pair does so, by the last estimate
-
-    @classmethod
-    def none(cls) -> "Chances":
-        """No transition."""
-        return cls(jnp.zeros(CLASSES), jnp.zeros(CLASSES), jnp.zeros(CLASSES)).estimated()
-
-    def add(self, row: Int[Array, ""], counts: Bool[Array, ""], is_new: Bool[Array, ""]) -> "Chances":
-        """After one more transition of this class; none is added if it does not count, or there is no such class."""
-        return self._replace(
-            transitions=self.transitions.at[row].add(counts.astype(jnp.float32), mode="drop"),
-            new=self.new.at[row].add((counts & is_new).astype(jnp.float32), mode="drop"),
-        )
-
-    def estimated(self) -> "Chances":
-        """With the estimates by all that was counted."""
-        chance, found = jnp.asarray(1.0), list[Float[Array, ""]]()
-        for transitions, new in zip(self.transitions, self.new, strict=True):
-            chance = (new + WEIGHT * chance / 2) / (transitions + WEIGHT)
-            found.append(chance)
-        return self._replace(estimates=jnp.stack(found))
-
-    def of(self, visits: Float[Array, "*pairs"]) -> Float[Array, "*pairs"]:
-        """The estimates of pairs with so many visits."""
-        return self.estimates[class_of(visits)]
+UNKNOWN, LEAVING = 0, 1
+"""What a transition may show: what nothing was known of; and of a pair that only led back to its own state, that it
+leaves it."""
 
 
 class Novelty(NamedTuple):
-    """How often pairs lead where nothing was known, and how often those that only led back to their state leave it.
+    """Transitions of each class of pairs, and those that showed something new, of both kinds.
 
-    Nothing was known of a state that was never reached, or of an end where the pair had shown none.
+    Nothing was known of a state that was never reached, or of an end where the pair had shown none. The share of what
+    is new is the estimate of Good (1953, after Turing) of the chance of what was not seen, for pairs with as many
+    visits.
     """
 
-    unknown: Chances
-    leaving: Chances
+    transitions: Float[Array, "kinds classes"]
+    new: Float[Array, "kinds classes"]
     reached: Bool[Array, " states"]  # where a transition began or led
+    chances: Float[Array, "kinds classes"]  # that the next transition of a pair is new, by the last estimate
 
     @classmethod
     def none(cls, states: int) -> "Novelty":
         """No transition."""
-        return cls(Chances.none(), Chances.none(), jnp.zeros(states, bool))
+        nothing = jnp.zeros((2, CLASSES))
+        return cls(nothing, nothing, jnp.zeros(states, bool), nothing).estimated()
 
     def add(
         self,
@@ -79,17 +52,27 @@ class Novelty(NamedTuple):
 
         `is_new`: its outcome is new to the pair; `stayed`: the pair had only led back to its state.
         """
-        reached, always = self.reached.at[state].set(True), jnp.ones((), bool)
+        reached = self.reached.at[state].set(True)
+        counts = jnp.stack([jnp.ones((), bool), stayed])
+        found = counts & is_new & jnp.stack([terminated | ~reached[next_state], stayed])
         row = jnp.where(visits > 0, class_of(visits), CLASSES)
-        return Novelty(
-            self.unknown.add(row, always, is_new & (terminated | ~reached[next_state])),
-            self.leaving.add(row, stayed, is_new),
-            reached.at[next_state].max(~terminated),
+        return self._replace(
+            transitions=self.transitions.at[:, row].add(counts.astype(jnp.float32), mode="drop"),
+            new=self.new.at[:, row].add(found.astype(jnp.float32), mode="drop"),
+            reached=reached.at[next_state].max(~terminated),
         )
 
     def estimated(self) -> "Novelty":
-        """With the estimates by all that was counted."""
-        return self._replace(unknown=self.unknown.estimated(), leaving=self.leaving.estimated())
+        """With the chances by all that was counted."""
+        chance, found = jnp.ones(2), list[Float[Array, " kinds"]]()
+        for transitions, new in zip(self.transitions.T, self.new.T, strict=True):
+            chance = (new + WEIGHT * chance / 2) / (transitions + WEIGHT)
+            found.append(chance)
+        return self._replace(chances=jnp.stack(found, axis=1))
+
+    def of(self, kind: int, visits: Float[Array, "*pairs"]) -> Float[Array, "*pairs"]:
+        """The chances of pairs with so many visits."""
+        return self.chances[kind, class_of(visits)]
 
 
 def class_of(visits: Float[Array, "*pairs"]) -> Int[Array, "*pairs"]:

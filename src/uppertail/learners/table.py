@@ -1,6 +1,7 @@
 """Averages of backed-up targets in a table of states and actions, beside the wide start."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ from uppertail.agent import TINY, Agent, where
 from uppertail.learners.base import Learner, LearnerState, Metrics
 from uppertail.learners.coordinates import Coordinates
 from uppertail.learners.known import known_returns
-from uppertail.learners.novelty import Novelty, new_to_its_pair
+from uppertail.learners.novelty import LEAVING, UNKNOWN, Novelty, new_to_its_pair
 from uppertail.learners.outcomes import NONE, Outcomes
 from uppertail.learners.table_state import Sums, Sweep, TableMemory, TableReturns
 from uppertail.masks import ActionMask, masked
@@ -210,7 +211,7 @@ class TableLearner(Learner):
         pairs = states * network.values.shape[1] + fresh.action
         rows = pairs, nexts, fresh.reward, fresh.terminated
         seen = memory.outcomes, memory.novelty, network.counts
-        (outcomes, novelty, counts), _ = jax.lax.scan(recorded, seen, rows)
+        (outcomes, novelty, counts), _ = jax.lax.scan(functools.partial(recorded, self.stochastic), seen, rows)
         total, earlier = jnp.sum(counts), jnp.sum(counts) - pairs.shape[0]
         is_noisy = (memory.noise > 0) | self.stochastic
         again = is_noisy & passes_power(RENEW_AFTER, earlier, total) & bool(self.asked.draws)
@@ -224,7 +225,8 @@ class TableLearner(Learner):
         masks = memory.masks
         if masks is not None:
             masks = masks.at[nexts].max(fresh.next_action_mask)
-        novelty, earned = novelty.estimated(), memory.earned | jnp.any(fresh.reward != 0)
+        novelty = novelty.estimated() if self.stochastic else novelty
+        earned = memory.earned | jnp.any(fresh.reward != 0)
         memory = memory._replace(outcomes=outcomes, novelty=novelty, arrivals=arrivals, earned=earned, masks=masks)
         memory = renewed(jax.random.fold_in(key, RENEW), memory, again)
         before = Sweep(*tables, network.priors, memory.noise, memory.change, jnp.zeros((), jnp.int32))
@@ -414,7 +416,7 @@ class TableLearner(Learner):
         """
         outcomes, lanes = memory.outcomes, min(LANES, pairs.shape[0])
         outputs, draws = sweep.values.shape[-1], sweep.plans.shape[-1]
-        nothing = Sums(*(jnp.zeros((lanes, *size)) for size in ((), (outputs,), (), (), (draws,))))
+        nothing = Sums(*(jnp.zeros((lanes, *size)) for size in ((), (), (outputs,), (), (), (draws,))))
 
         def begun(place: Int[Array, " lanes"]) -> tuple[Int[Array, " lanes"], Int[Array, " lanes"], Sums]:
             """The pairs at these places, their newest outcomes, and no targets yet; NONE beyond the last pair."""
@@ -425,7 +427,7 @@ class TableLearner(Learner):
             carry: tuple[tuple[Array, Array, Sums], Array, Sweep],
         ) -> tuple[tuple[Array, Array, Sums], Array, Sweep]:
             (pairs, slots, sums), taken, sweep = carry
-            sums, earlier = self.added(key, sweep, memory, slots, sums), outcomes.earlier[slots]
+            sums, earlier = self.added(key, sweep, memory, pairs, slots, sums), outcomes.earlier[slots]
             ends = (slots == NONE) | (earlier == NONE)
             sweep = self.settled(sweep, noise, memory, jnp.where(ends, pairs, NONE), sums)
             following = begun(taken + jnp.cumsum(ends, dtype=jnp.int32) - 1)
@@ -440,7 +442,13 @@ class TableLearner(Learner):
         return jax.lax.while_loop(lambda carry: jnp.any(carry[0][0] != NONE), step, first)[2]
 
     def added(
-        self, key: PRNGKeyArray, sweep: Sweep, memory: TableMemory, slots: Int[Array, " lanes"], sums: Sums
+        self,
+        key: PRNGKeyArray,
+        sweep: Sweep,
+        memory: TableMemory,
+        pairs: Int[Array, " lanes"],
+        slots: Int[Array, " lanes"],
+        sums: Sums,
     ) -> Sums:
         """The sums of each lane's pair with the targets of all transitions of one more outcome."""
         outcomes = memory.outcomes
@@ -453,8 +461,10 @@ class TableLearner(Learner):
         plans = reward[:, None] + self.agent.discount * best
         both, error = sums.visits + visits, mean - sums.mean
         share = visits / jnp.maximum(both, 1.0)
+        leaves = terminated | (after != pairs // sweep.values.shape[1])
         return Sums(
             visits=both,
+            left=sums.left + jnp.where(leaves, visits, 0.0),
             targets=sums.targets + visits[:, None] * targets,
             mean=sums.mean + share * error,
             squares=sums.squares + reward_squares + error**2 * sums.visits * share,
@@ -467,13 +477,7 @@ class TableLearner(Learner):
         spread = jnp.clip(noise / jnp.maximum(self.start_square, TINY), least, jnp.maximum(MOST, least))
         return jnp.stack([jnp.where(each, self.mean_prior_count, spread) for each in self.coordinates.is_mean], axis=-1)
 
-    def of_waits(
-        self,
-        memory: TableMemory,
-        pairs: Int[Array, " pairs"],
-        states: Int[Array, " pairs"],
-        visits: Float[Array, " pairs"],
-    ) -> Float[Array, "pairs outputs"]:
+    def of_waits(self, memory: TableMemory, sums: Sums) -> Float[Array, "lanes outputs"]:
         """The least lambda of a spread beside a mean, of pairs that only led back to their own states; 0 of all else.
 
         With a chance q such a pair leads to something as wide as the start, so that sigma^2 = q tau^2 in each step. It
@@ -482,9 +486,8 @@ class TableLearner(Learner):
         far away as the start: the square of the difference of the means is a part of tau^2, as in any mixture. A value
         without a spread would take the hope for what is earned.
         """
-        waits = (pairs != NONE) & memory.outcomes.only_back(jnp.maximum(pairs, 0), states) & self.stochastic
-        again = (1 + self.agent.discount) / (1 - self.agent.discount)
-        least = jnp.where(waits, memory.novelty.leaving.of(visits) * again, 0.0)
+        waits, again = (sums.left == 0) & self.stochastic, (1 + self.agent.discount) / (1 - self.agent.discount)
+        least = jnp.where(waits, memory.novelty.of(LEAVING, sums.visits) * again, 0.0)
         return jnp.where(self.coordinates.is_spread, least[:, None], 0.0)
 
     def targets(
@@ -520,8 +523,8 @@ class TableLearner(Learner):
         unit = self.start_square if self.stochastic else 0.0
         noise = jnp.where(noise > 0, noise, FIRST_NOISE * unit)
         variance = (sums.squares + known * noise) / (jnp.maximum(visits - 1.0, 0.0) + known)
-        variance = jnp.maximum(variance, memory.novelty.unknown.of(visits) * unit)
-        waits = self.of_waits(memory, pairs, here[0], visits)
+        variance = jnp.maximum(variance, memory.novelty.of(UNKNOWN, visits) * unit)
+        waits = self.of_waits(memory, sums)
         away = self.coordinates.mean(self.start) - sums.mean[:, None]
         priors = jnp.maximum(self.prior_counts(variance), waits)
         # what is left of the start is a sum of its own: 32 bits would lose a small target beside it
@@ -554,16 +557,22 @@ class TableLearner(Learner):
 
 
 def recorded(
-    seen: tuple[Outcomes, Novelty, Float[Array, "states actions"]], row: tuple[Array, Array, Array, Array]
+    stochastic: bool,
+    seen: tuple[Outcomes, Novelty, Float[Array, "states actions"]],
+    row: tuple[Array, Array, Array, Array],
 ) -> tuple[tuple[Outcomes, Novelty, Float[Array, "states actions"]], None]:
-    """Outcomes, their novelty and the visits of pairs after one more transition: its pair, where it led, and so on."""
+    """Outcomes, their novelty and the visits of pairs after one more transition: its pair, where it led, and so on.
+
+    Where nothing is left to chance, novelty is not counted.
+    """
     outcomes, novelty, counts = seen
     (pair, next_state, _, terminated), after = row, outcomes.add(*row)
     state, action = jnp.divmod(pair, counts.shape[1])
-    is_new, stayed = new_to_its_pair(outcomes, after), outcomes.only_back(pair, state)
     # a single row would be written into a copy, as `replay.base.written` says
     counts = counts.at[jnp.tile(state, 2), jnp.tile(action, 2)].add(jnp.array([1.0, 0.0]))
-    novelty = novelty.add(counts[state, action] - 1.0, state, next_state, terminated, is_new, stayed)
+    if stochastic:
+        is_new, stayed = new_to_its_pair(outcomes, after), outcomes.only_back(pair, state)
+        novelty = novelty.add(counts[state, action] - 1.0, state, next_state, terminated, is_new, stayed)
     return (after, novelty, counts), None
 
 

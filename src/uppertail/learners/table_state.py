@@ -92,6 +92,7 @@ class Sums(NamedTuple):
     """The targets of all transitions of each pair."""
 
     visits: Float[Array, " lanes"]  # how many transitions there are
+    left: Float[Array, " lanes"]  # how many of them led to another state, or to an end
     targets: Float[Array, "lanes outputs"]  # their coordinates, summed
     mean: Float[Array, " lanes"]  # mean over transitions of the mean return
     squares: Float[Array, " lanes"]  # summed squared deviations from it
