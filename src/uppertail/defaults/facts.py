@@ -12,7 +12,17 @@ from uppertail.defaults.limits import clocks, counters, only_at_the_limit, paid_
 from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
 from uppertail.defaults.regression import MOST_JUDGED, without
-from uppertail.defaults.repeats import REPEATED, Chance, chance, names_tell_more, numbers_tell_more, outcomes, repeating
+from uppertail.defaults.repeats import (
+    REPEATED,
+    Chance,
+    chance,
+    names_tell_more,
+    numbers_tell_more,
+    outcomes,
+    repeating,
+    rounded,
+    roundings,
+)
 from uppertail.encodings import Numbers, States
 from uppertail.environments import (
     WIDER,
@@ -71,8 +81,17 @@ class Facts:
 
     @functools.cached_property
     def steps(self) -> Steps:
-        """Steps of a random policy."""
-        return random_steps(self.builder, self.observed, self._say)
+        """Steps of a random policy, in which numbers that differ by rounding alone are equal."""
+        steps = random_steps(self.builder, self.observed, self._say)
+        here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
+        vars(self)["rounding"] = rounding = roundings(here) if here.ndim == 2 else ()
+        return steps._replace(observation=rounded(here, rounding), next_observation=rounded(after, rounding))
+
+    @functools.cached_property
+    def rounding(self) -> tuple[float, ...]:
+        """To multiples of what each number is rounded, where values differ by rounding alone; 0: it stays."""
+        _ = self.steps
+        return vars(self)["rounding"]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from uppertail.defaults.limits import BY_CHANCE, LEAST_CUT, STANDS_STILL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
 from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
-from uppertail.defaults.repeats import LEAST_MORE, LEAST_PAID, MOST_INPUTS, REPEATED, SOON, SURE
+from uppertail.defaults.repeats import APART, EXACT, LEAST_MORE, LEAST_PAID, MOST_INPUTS, REPEATED, SOON, SURE
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import IMAGE_SIDE, LARGE
@@ -185,6 +185,14 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
     return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
 
 
+def _rounding(facts: Facts, draft: Draft) -> Choice | None:
+    if draft.vectors is None or draft.vectors.features != "hashed":
+        return None
+    if not any(facts.rounding):
+        return Choice(None, "no values of a number differ by rounding alone", True)
+    return Choice(facts.rounding, "values of a number that differ by rounding alone are one", True)
+
+
 def _are_names(facts: Facts, draft: Draft) -> bool:
     """Whether numbers of a grid are names, and a network may learn from them, which tells more than a table."""
     vectors, is_open = draft.vectors, draft.evidence is None or isinstance(draft.evidence, PixelCounts)
@@ -354,7 +362,8 @@ RULES = (
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
         "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4. Of "
         f"numbers that do not repeat: 2, where regression on the last observation leaves {UNSEEN:.0%} of a number's "
-        f"change or more, and the one before tells {NEARLY:.0%} of that, as where a speed is not shown",
+        f"change or more, with waves of the numbers beside squares and products, too, and the one before tells "
+        f"{NEARLY:.0%} of that, as where a speed is not shown",
         f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations; {UNSEEN:g}, "
         f"{NEARLY:g}",
         "corridors with a cue, seeds 0 and 1; a cart whose speed is hidden, and control without speeds: "
@@ -452,6 +461,16 @@ RULES = (
         "[decision 55](decisions/0055-near-ones-or-equal-ones.md); names: "
         "[decision 60](decisions/0060-names-beside-counts.md), [61](decisions/0061-names-where-layouts-differ.md)",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
+    ),
+    Rule(
+        "env.rounding",
+        _rounding,
+        "if each different vector is a state: the values of each number that a random policy saw",
+        f"a power of ten, of which a number is rounded to multiples, where values differ by up to {EXACT:.1g} of the "
+        f"largest, and no two by more, but by less than {APART:g} times as much; else 0. Rules above and below see "
+        "numbers that are rounded so, whatever is learned",
+        f"{EXACT:.1g}: 16 times what tells numbers of 32 bits apart; {APART:g}",
+        "set once: sums of steps of 0.1 in 64 and 32 bits",
     ),
     Rule(
         "env.ends_at_limit",
