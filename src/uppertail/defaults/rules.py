@@ -122,10 +122,16 @@ def _encoding(facts: Facts, draft: Draft) -> Choice | None:
 
 
 def _origins(facts: Facts, draft: Draft) -> Choice | None:
-    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.observed.is_wide:
+    if not isinstance(builder := draft.builder, GymnasiumBuilder) or builder.compiles:
         return None
-    origins = builder.interface.reading.origins
-    return Choice(origins, "large numbers keep their digits" if origins else "32 bits hold what was seen", True)
+    large, far = builder.interface.reading.origins, ()
+    if draft.averages_numbers and facts.observed and not draft.is_ordered and facts.repeating() < REPEATED:
+        far = () if _are_names(facts, draft) else facts.far_from_0
+    if not far and not builder.inspected.observed.is_wide:
+        return None
+    reasons = ["large numbers keep their digits"] * bool(large) + ["0 is far from numbers"] * bool(far)
+    origins = tuple(sorted({**dict(far), **dict(large)}.items()))
+    return Choice(origins, ", and ".join(reasons) or "32 bits hold what was seen", True)
 
 
 def _constant_texts(facts: Facts, draft: Draft) -> Choice | None:
@@ -395,12 +401,16 @@ RULES = (
         "env.origins",
         _origins,
         "if numbers of a single environment of Gymnasium have more than 32 bits and are no image: how many values of "
-        "each large number stay apart in 32 bits, in steps of random episodes",
+        "each large number stay apart in 32 bits, in steps of random episodes. If numbers do not repeat and stay "
+        "numbers: the values that a random policy saw of each",
         "of each large number the value in the first observation, 0, or the median of its large values: what keeps "
-        "most values apart is subtracted, the first of those that keep as many. Later commands subtract the same",
+        "most values apart is subtracted, the first of those that keep as many. Of a number that is farther from 0 "
+        "than its values are from each other, the median, to one digit of the width between them. Later commands "
+        "subtract the same",
         f"large: {LARGE['f']:g}, integers {LARGE['i']:g}; {TRIED_STEPS} steps",
         "set once: [decision 50](decisions/0050-what-is-read-once-is-kept.md)",
-        "ids of products, a sentinel in the first observation, positions in meters on a map, times in seconds",
+        "ids of products, a sentinel in the first observation, positions in meters on a map, times in seconds; "
+        "[CartPole and MountainCar, shifted](invariance.md)",
     ),
     Rule(
         "env.constant_texts",
