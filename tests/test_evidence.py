@@ -102,6 +102,41 @@ def test_where_a_transition_leads_is_counted_as_later_pairs_arrive() -> None:
     assert after == pytest.approx([before[0], np.exp(-0.25)], rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("paid", "ends", "other", "is_finer"),
+    [
+        (0.0, False, 0.0, True),
+        (0.0, True, 0.0, True),
+        (-1.0, False, -1.0, True),
+        (-1.0, True, -1.0, False),
+        (0.0, False, 1.0, False),
+    ],
+    ids=["nothing", "ends that pay nothing", "a cost", "ends that save a cost", "a reward"],
+)
+def test_the_reach_is_halved_where_nothing_new_is_met_and_nothing_was_found(
+    paid: float, ends: bool, other: float, is_finer: bool
+) -> None:
+    """The running mean of u starts at 1, so it is below 0.01 after 460 steps at the earliest; then it starts anew."""
+    encoding = Standardized(Vector((-INF,), (INF,)))
+    evidence: Any = ut.KernelCounts().init(jax.random.key(0), encoding, 1, 2_048)
+    fresh = transitions([[0.0], [1.0]], [0, 0], [[1.0], [0.0]])
+    last = fresh._replace(reward=jnp.array([paid, other]), terminated=jnp.array([ends, False]))
+    observe = jax.jit(lambda evidence, fresh: evidence.observe(fresh))
+    evidence = observe(evidence, last)
+    for _ in range(229):
+        evidence = observe(evidence, fresh._replace(reward=jnp.full(2, paid)))
+    assert float(evidence.reach) == pytest.approx(0.7)
+    for _ in range(300):
+        evidence = observe(evidence, fresh._replace(reward=jnp.full(2, paid)))
+    assert float(evidence.reach) == pytest.approx(0.35 if is_finer else 0.7)
+    near, far = (float(evidence.share(jnp.array([place]))[0]) for place in (0.0, 0.5))
+    count = 2 * 530  # half of them at 0, and half at 1
+    shapes = [np.exp(-((at / float(evidence.encoder.scale[0]) / float(evidence.reach)) ** 2)) for at in (0, 1, 0.5)]
+    assert near == pytest.approx(0.1 / (0.1 + count / 2 * (shapes[0] + shapes[1])), rel=1e-3)
+    assert far == pytest.approx(0.1 / (0.1 + count * shapes[2]), rel=1e-3)
+    assert float(evidence.kept(jnp.array([0]))[0, 0]) == pytest.approx(count / 2 * (shapes[0] + shapes[1]), rel=1e-3)
+
+
 # Time limits
 
 

@@ -212,7 +212,11 @@ HASHED = HashedNumbers(8, NUMBERS)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.int64, np.uint32])
-@pytest.mark.parametrize("encoding", [HashedNumbers(64, NUMBERS), NUMBERS], ids=["table", "network"])
+@pytest.mark.parametrize(
+    "encoding",
+    [HashedNumbers(64, NUMBERS), HashedNumbers(64, NUMBERS, (0.5, 0.0, 1.0)), NUMBERS],
+    ids=["table", "rounded", "network"],
+)
 @pytest.mark.parametrize("in_a_dict", [False, True], ids=["array", "dict"])
 def test_numbers_are_read_as_the_run_reads_them_where_something_is_subtracted(kind, encoding, in_a_dict):
     """32 bits lose the digits of the one in the middle; the two others stay as they are."""

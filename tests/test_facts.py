@@ -25,6 +25,8 @@ from uppertail.defaults.repeats import (
     numbers_tell_more,
     outcomes,
     repeating,
+    rounded,
+    roundings,
 )
 from uppertail.environments import Steps, random_steps, table_steps
 from uppertail.training.method import Method
@@ -378,6 +380,20 @@ def test_where_speeds_are_hidden_two_observations_are_shown(name: str, shown: tu
     assert Run(ut.Gym(name), Method.of(), ut.Settings(seeds=1, steps=10)).plan.entries["env.stack"].value is None
 
 
+def test_walls_hide_nothing() -> None:
+    """Where a wall stops a mover, squares and products do not tell it, but what is shown does."""
+    random, place, angle, seen = np.random.default_rng(0), np.zeros(2), 0.0, list[Any]()
+    actions = random.integers(3, size=3_001)
+    for action in actions:
+        seen.append([*place, np.cos(angle), np.sin(angle)])
+        angle += 0.25 * (action - 1)
+        place = np.clip(place + 0.08 * np.array([np.cos(angle), np.sin(angle)]), -1, 1)
+    shown, never = np.array(seen), np.zeros(3_000, bool)
+    steps = Steps(shown[:-1], actions[:-1], np.zeros(3_000), never, never, shown[1:])
+    assert told_by_step_before(steps) == 0
+    assert told_by_step_before(steps._replace(observation=shown[:-1, :2], next_observation=shown[1:, :2])) > 0.5
+
+
 def test_speeds_of_an_arm_with_many_actions_are_seen_by_products() -> None:
     """Two joints, shown by cosine and sine, and two torques of three levels: cosines change by sine times speed."""
     random = np.random.default_rng(0)
@@ -547,6 +563,111 @@ def test_steps_hold_observations_only_if_they_are_asked_for(builder: Any) -> Non
     assert full.observation.shape == full.next_observation.shape == (len(full.reward), len(full.observation[0]))
     for one, other in zip(bare[1:5], full[1:5], strict=True):
         np.testing.assert_array_equal(one, other[: len(one)])
+
+
+class Far(gymnasium.Env[Any, Any]):
+    """A height near 3,000, degrees Kelvin, a place around 0, one beside it, a constant, and an integer of many."""
+
+    observation_space: Any = spaces.Dict({
+        "a": spaces.Box(-np.inf, np.inf, (5,), np.float32),
+        "b": spaces.Discrete(2),
+    })  # fmt: skip
+    action_space: Any = spaces.Discrete(2)
+
+    def seen(self) -> Any:
+        noise = self.np_random.uniform(-1, 1, 4)
+        shown = np.append(noise * [20, 0.5, 1, 1] + [3000, -273.15, 0, 1.5], 7)
+        return {"a": shown.astype(np.float32), "b": 1}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.step_number = 0
+        return self.seen(), {}
+
+    def step(self, action: Any) -> Any:
+        self.step_number += 1
+        return self.seen(), 0.0, self.step_number == 10, False, {}
+
+
+def test_a_middle_is_subtracted_from_numbers_far_from_0() -> None:
+    """One near 0 by its width, constants and one-hots stay; what is subtracted has few digits."""
+    builder = ut.FromGymnasium(Far)
+    facts = Facts(builder)
+    height, kelvin = facts.far_from_0
+    assert height == (0, 3000.0)
+    assert kelvin[0] == 1 and kelvin[1] == pytest.approx(-273.15, abs=0.2) and round(kelvin[1], 1) == kelvin[1]
+    run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
+    assert run.plan["env.origins"] == [*map(list, facts.far_from_0)]
+    seen = np.asarray(facts.of(run.builder).steps.observation)
+    assert np.abs(seen[:, :2]).max() < 25 and seen[:, 2:4].max() > 2
+    assert any("these are subtracted from observations first: 3000 from number 0" in note for note in run.notes)
+    kept = Run(ut.FromGymnasium(Far, origins=()), Method.of(), ut.Settings(seeds=1, steps=10))
+    assert not kept.plan["env.origins"]
+
+
+@pytest.mark.slow
+def test_cart_pole_is_learned_far_from_0() -> None:
+    """Without a middle that is subtracted the three seeds returned 30 to 44."""
+
+    class Shifted(gymnasium.ObservationWrapper[Any, Any, Any]):
+        observation_space: Any = spaces.Box(-np.inf, np.inf, (4,), np.float32)
+
+        def observation(self, observation: Any) -> Any:
+            return (observation + np.array([50, -300, 42, 400])).astype(np.float32)
+
+    builder = ut.FromGymnasium(lambda: Shifted(gymnasium.make("CartPole-v1")))
+    with pytest.warns(UserWarning, match="these are subtracted"):
+        result = ut.train(builder, settings=ut.Settings(seeds=3, seed=100, steps=5_000))
+    assert min(result.record.greedy_returns) >= 250
+
+
+def in_a_room(kind: Any, start: float, steps: int = 2_000) -> Steps:
+    """Steps of 0.1 to and fro, added up in this type, and a number that is drawn anew."""
+    random, place, seen = np.random.default_rng(0), kind(start), list[Any]()
+    actions = random.integers(2, size=steps + 1)
+    for action in actions:
+        seen.append([place, random.normal()])
+        after = kind(place + kind((-0.1, 0.1)[action]))
+        place = after if abs(after) < 0.55 else place
+    shown, never = np.array(seen, np.float32), np.zeros(steps, bool)
+    return Steps(shown[:-1], actions[:-1], np.zeros(steps), never, never, shown[1:])
+
+
+@pytest.mark.parametrize(("kind", "start"), [(np.float64, -0.5), (np.float32, 0.25)])
+def test_sums_in_another_order_are_one_value(kind: Any, start: float) -> None:
+    """Eleven places, or ten, are as many values, once they are rounded; what is drawn anew stays as it is."""
+    steps = in_a_room(kind, start)
+    places = np.unique(np.round(np.asarray(steps.observation)[:, 0].astype(float), 3) + 0.0)
+    assert len(np.unique(steps.observation[:, 0])) > len(places), "nothing is left of the sums"
+    step, noise = roundings(np.asarray(steps.observation))
+    assert 0 < step < 1e-4
+    assert noise == 0
+    here, after = (rounded(np.asarray(each), (step, noise)) for each in (steps.observation, steps.next_observation))
+    np.testing.assert_allclose(np.unique(here[:, 0]), places, atol=1e-4)
+    np.testing.assert_array_equal(here[:, 1], steps.observation[:, 1])
+    of_places = steps._replace(observation=here[:, :1], next_observation=after[:, :1])
+    assert chance(of_places).different == 0
+
+
+def test_numbers_that_differ_by_little_stay_apart() -> None:
+    """Whole ones, steps of a ten thousandth, and a number that takes any value."""
+    random = np.random.default_rng(0)
+    columns = random.integers(1_000, size=2_000), 1 + random.integers(9, size=2_000) * 1e-4, random.normal(size=2_000)
+    assert not any(roundings(np.column_stack(columns).astype(np.float32)))
+    assert roundings(np.arange(4)[:, None]) == ()
+
+
+def test_outcomes_that_differ_by_rounding_are_no_chance() -> None:
+    """What is paid, or comes next, differs in the last digit of 32 bits; one that differs more is another outcome."""
+    never, seen = np.zeros(4, bool), np.array([[0.3], [0.5], [0.3], [0.5]], np.float32)
+    after = np.roll(seen, -1, axis=0)
+    steps = Steps(seen, np.zeros(4, int), np.array([0.3, 0, 0.1 + 0.2, 0]), never, never, after)
+    assert chance(steps) == Chance(2, 0)
+    after[0] += np.spacing(after[0])
+    assert chance(steps) == Chance(2, 0)
+    after[0] += 1e-4
+    assert chance(steps) == Chance(2, 1)
+    assert chance(steps._replace(reward=np.array([1e6, 0, 1e6 + 10, 0]), next_observation=seen)) == Chance(2, 1)
 
 
 def test_the_past_tells_what_it_pays_for_and_nothing_of_chance() -> None:

@@ -28,7 +28,9 @@ def plan(name: str, steps: Steps) -> tuple[Any, ...]:
     facts = Facts(builder)
     facts.steps = steps
     draft, entries, notes = decide(facts, Draft(builder, builder.observations, ut.Gaussian(), ut.UCB()), None)
-    return draft.builder, draft.learner, {each: entry.value for each, entry in entries.items()}, notes
+    entries.pop("env.origins", None)  # what is subtracted is what was added
+    builder = draft.with_value("env.origins", None).builder
+    return builder, draft.learner, {each: entry.value for each, entry in entries.items()}, notes
 
 
 def turn(count: int) -> np.ndarray:

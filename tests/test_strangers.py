@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 
 import uppertail as ut
 from experiments.chance.tasks import Jackpot, Measured
@@ -81,6 +82,31 @@ def test_a_rare_large_penalty_costs_no_more_than_finding_it(pit: float, discount
 def test_a_larger_reward_behind_the_first_one_is_found(pay: float) -> None:
     for returns in episodes_of(functools.partial(Corridor, pay), 200, episodes=80):
         np.testing.assert_allclose(returns[-20:], 3 * pay, rtol=1e-5)
+
+
+class Dock(gymnasium.Env[Any, Any]):
+    """A ship in a channel, which has to be slow where it lands: 1, and the end; outside of the channel it is lost."""
+
+    observation_space: Any = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space: Any = spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.at, self.speed = self.np_random.uniform(-0.9, -0.6), 0.0
+        return np.array([self.at, self.speed], np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.speed += 0.01 * (int(action) - 1)
+        self.at += self.speed
+        landed, lost = abs(self.at - 0.8) < 0.05 and abs(self.speed) < 0.025, abs(self.at) > 1.2
+        return np.array([self.at, self.speed], np.float32), float(landed), landed or lost, False, {}
+
+
+def test_a_small_goal_is_found_that_first_counts_as_seen() -> None:
+    """Without a finer reach two of the four seeds found nothing in 65 episodes, and looked no more."""
+    builder = ut.FromGymnasium(lambda: TimeLimit(Dock(), 200))
+    result = ut.train(builder, settings=ut.Settings(seeds=4, steps=10_000))
+    assert min(result.record.greedy_returns) >= 0.5
 
 
 def test_a_rare_jackpot_is_not_given_up() -> None:

@@ -6,6 +6,7 @@ from experiments.tables.cells import read
 SHOWN = {
     "nothing": "nothing",
     "scaled": "observations x 1,000",
+    "shifted": "observations + 100",
     "rotated": "observations rotated",
     "constants": "6 constants of an episode",
     "noise": "2 fresh and 2 slow noises",

@@ -37,6 +37,7 @@ class Change(NamedTuple):
         reward_offset: added to each reward before it is scaled.
         limit: share of the time limit.
         step: length of a step, in those of the unchanged task.
+        shift: added to each number that is shown.
     """
 
     scale: float = 1.0
@@ -48,11 +49,13 @@ class Change(NamedTuple):
     reward_offset: float = 0.0
     limit: float = 1.0
     step: float = 1.0
+    shift: float = 0.0
 
 
 CHANGES = {
     "nothing": Change(),
     "scaled": Change(scale=1_000.0),
+    "shifted": Change(shift=100.0),
     "rotated": Change(rotated=True),
     "constants": Change(constants=6),
     "noise": Change(fresh=2, slow=2),
@@ -92,7 +95,8 @@ class Changed(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _shown(self, seen: np.ndarray) -> np.ndarray:
         fresh = self.env.unwrapped.np_random.normal(size=self.change.fresh)
-        return (self.matrix @ np.concatenate([seen, self.constants, fresh, self.slow])).astype(np.float32)
+        shown = self.matrix @ np.concatenate([seen, self.constants, fresh, self.slow])
+        return (shown + self.change.shift).astype(np.float32)
 
 
 def make(env: str, change: Change) -> gymnasium.Env[Any, Any]:

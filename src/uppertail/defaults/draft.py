@@ -152,6 +152,7 @@ class Draft:
             usual = {
                 "encoding": "one_hot", "left_out": None, "features": "auto", "action_repeat": None, "levels": None,
                 "stack": None, "ends_at_limit": None, "origins": None, "constant_texts": None,
+                "rounding": None,
             }  # fmt: skip
             given |= {f"env.{name}" for name, value in usual.items() if getattr(self.builder, name, None) != value}
         return given

@@ -12,7 +12,17 @@ from uppertail.defaults.limits import clocks, counters, only_at_the_limit, paid_
 from uppertail.defaults.pace import Pace, decides_anew, has_switch, pace, turns
 from uppertail.defaults.past import Told, told_by_past, told_by_step_before
 from uppertail.defaults.regression import MOST_JUDGED, without
-from uppertail.defaults.repeats import REPEATED, Chance, chance, names_tell_more, numbers_tell_more, outcomes, repeating
+from uppertail.defaults.repeats import (
+    REPEATED,
+    Chance,
+    chance,
+    names_tell_more,
+    numbers_tell_more,
+    outcomes,
+    repeating,
+    rounded,
+    roundings,
+)
 from uppertail.encodings import Numbers, States
 from uppertail.environments import (
     WIDER,
@@ -26,6 +36,7 @@ from uppertail.environments import (
     random_steps,
     table_steps,
 )
+from uppertail.environments.spaces import Origins
 from uppertail.types import ReturnRange
 
 KnownRange = Callable[[float], ReturnRange | None]
@@ -65,14 +76,23 @@ class Facts:
             return self
         if self._changed is None:
             self._changed = Facts(builder, self.observed and not longer, self.known, say=self._say)
-            if not longer and _shown(builder)[0] == _shown(self.builder)[0]:
+            if not longer and _shown(builder)[::2] == _shown(self.builder)[::2]:
                 vars(self._changed)["steps"] = self._steps_by_integer
         return self._changed.of(builder)
 
     @functools.cached_property
     def steps(self) -> Steps:
-        """Steps of a random policy."""
-        return random_steps(self.builder, self.observed, self._say)
+        """Steps of a random policy, in which numbers that differ by rounding alone are equal."""
+        steps = random_steps(self.builder, self.observed, self._say)
+        here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
+        vars(self)["rounding"] = rounding = roundings(here) if here.ndim == 2 else ()
+        return steps._replace(observation=rounded(here, rounding), next_observation=rounded(after, rounding))
+
+    @functools.cached_property
+    def rounding(self) -> tuple[float, ...]:
+        """To multiples of what each number is rounded, where values differ by rounding alone; 0: it stays."""
+        _ = self.steps
+        return vars(self)["rounding"]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -182,6 +202,20 @@ class Facts:
         begins = without(self.steps.observation, left_out)[self.steps.begins]
         return len(np.unique(begins, axis=0)) > 1 and outcomes(self.steps, left_out).are_by_episode
 
+    @functools.cached_property
+    def far_from_0(self) -> tuple[tuple[int, float], ...]:
+        """The numbers that are farther from 0 than they are from each other, and a middle of each, in few digits."""
+        builder, seen = self.builder, np.asarray(self.steps.observation, np.float64)
+        parts = builder.interface.reading.parts if isinstance(builder, GymnasiumBuilder) else ()
+        is_number = [part.is_continuous and not part.sizes for part in parts for _ in part.low]
+        if seen.ndim != 2 or seen.shape[1] != len(is_number):
+            return ()
+        width, found = np.ptp(seen, axis=0), list[tuple[int, float]]()
+        for place in np.flatnonzero(is_number & (width > 0) & (np.abs(seen).min(axis=0) > width)).tolist():
+            step = 10.0 ** np.floor(np.log10(width[place]))
+            found.append((place, float(np.round(np.median(seen[:, place]) / step) * step)))
+        return (*found,)
+
     def most_values(self, left_out: tuple[int, ...] = ()) -> int:
         """How many values the number has that has most of them, without the numbers that are left out."""
         return max(len(np.unique(number)) for number in without(self.steps.observation, left_out).T)
@@ -263,6 +297,7 @@ class Facts:
         return chance(steps, left_out)
 
 
-def _shown(builder: EnvironmentBuilder) -> tuple[int | str | None, bool]:
-    """What of the past is shown, and whether integers are numbers."""
-    return getattr(builder, "stack", None), getattr(builder, "encoding", None) == "numbers"
+def _shown(builder: EnvironmentBuilder) -> tuple[int | str | None, bool, Origins]:
+    """What of the past is shown, whether integers are numbers, and what is subtracted."""
+    origins = builder.interface.reading.origins if isinstance(builder, GymnasiumBuilder) else ()
+    return getattr(builder, "stack", None), getattr(builder, "encoding", None) == "numbers", origins

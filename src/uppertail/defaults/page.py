@@ -56,7 +56,9 @@ Settings that are null get these values, by the kind of observations. A learner 
 [29](decisions/0029-evidence-apart-from-the-regressor.md), those on vectors in decisions
 [29](decisions/0029-evidence-apart-from-the-regressor.md), [32](decisions/0032-a-network-for-vectors.md) and
 [49](decisions/0049-a-short-mean-acts.md), those on images in [23](decisions/0023-images-a-copy-bootstraps.md) and
-[25](decisions/0025-images-start-narrower-with-biases.md).
+[25](decisions/0025-images-start-narrower-with-biases.md). `evidence.reach` is halved where nothing new is met and
+nothing was found (a mean share of 0.01, its rate 0.01: decision
+[65](decisions/0065-a-finer-reach-where-nothing-was-found.md)).
 
 | learner | setting | states | vectors | images |
 | --- | --- | --- | --- | --- |

@@ -52,7 +52,8 @@ def told_by_step_before(steps: Steps) -> float:
     Regression on an observation, its squares and products, for each action, leaves something of a change. If that is at
     least `UNSEEN` of its variance, and the step before tells at least `NEARLY` of it, what moves the number is not
     shown, as a speed is not where only places are. Where all is shown, the step before makes up for what regression
-    misses, but not for nearly all of it.
+    misses, but not for nearly all of it. Where a wall stops what moves, it does: so cosines of random sums of the
+    numbers, which take many a shape, must not tell it either.
     """
     numbers, change = standardized(steps, ())
     goes_on, width = np.setdiff1d(np.arange(len(numbers)), steps.begins), numbers.shape[1]
@@ -68,13 +69,27 @@ def told_by_step_before(steps: Steps) -> float:
     of_all, of_each = [products], numbers
     if len(taken) * width * (width + 3) // 2 <= MOST_INPUTS:
         of_all, of_each = [], np.hstack([numbers, products])
-    known = np.hstack([actions, *of_all, *(actions[:, [each]] * of_each for each in range(len(taken)))])
-    more = np.hstack([known[goes_on], numbers[goes_on - 1], actions[goes_on - 1]])
-    if not goals.shape[1] or len(more) - more.shape[1] < LEAST_FREE:
+    known = np.hstack([actions, *of_all, *(actions[:, [each]] * of_each for each in range(len(taken)))])[goes_on]
+    before = np.hstack([numbers[goes_on - 1], actions[goes_on - 1]])
+    if not goals.shape[1] or len(known) - known.shape[1] - before.shape[1] < LEAST_FREE:
         return 0.0
+    if share := _hidden(goals, known, before):
+        random, count = np.random.default_rng(0), MOST_INPUTS // len(taken)
+        waves = np.cos(numbers @ random.normal(size=(width, count)) + random.uniform(0, 2 * np.pi, count))
+        bent = [actions[goes_on][:, [each]] * waves[goes_on] for each in range(len(taken))]
+        return min(share, _hidden(goals, np.hstack([known, *bent]), before))
+    return 0.0
+
+
+def _hidden(
+    goals: Float[np.ndarray, "steps goals"],
+    known: Float[np.ndarray, "steps inputs"],
+    before: Float[np.ndarray, "steps numbers"],
+) -> float:
+    """The largest share of a goal that regression on what is known leaves, and the step before tells; 0: none."""
     left, least = (
-        np.sum((goals - each @ np.linalg.lstsq(each, goals)[0]) ** 2, axis=0) / (len(goals) - each.shape[1])
-        for each in (known[goes_on], more)
+        np.sum((goals - each @ np.linalg.lstsq(each, goals)[0]) ** 2, axis=0) / max(len(goals) - each.shape[1], 1)
+        for each in (known, np.hstack([known, before]))
     )
     hidden = left / np.mean(goals**2, axis=0)
     return float(np.max(hidden * (hidden >= UNSEEN) * (least <= (1 - NEARLY) * left)))

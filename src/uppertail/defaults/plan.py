@@ -228,7 +228,8 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
     if isinstance(space, States):
         yield counted(space.count, "state")
     elif isinstance(space, HashedStates) or plan.get("env.features") == "hashed":
-        yield "observations repeat, so each is a state"
+        rounded = ", once they are rounded (--env.rounding)" * bool(plan.get("env.rounding"))
+        yield f"observations repeat{rounded}, so each is a state"
     elif isinstance(space, Numbers) and plan.get("env.radius") is not None:
         yield "near observations are one state"
     elif isinstance(space, Numbers) and plan.get("env.features") == "one_hot":

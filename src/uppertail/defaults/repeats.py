@@ -1,5 +1,6 @@
 """Which observations come again, what follows where they do, and whether near ones tell more of it."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ SOON = 0.8  # the discount of what is paid soon
 LEAST_PAID, LEAST_MORE = 0.1, 0.01  # shares of it that numbers have to tell, and to tell more than equal ones do
 MOST_INPUTS = 1000  # names that are judged: one for each value of each number
 SURE = 3.0  # standard deviations from which on a difference is no accident
+EXACT = 16 * float(np.finfo(np.float32).eps)  # share of a number's size, up to which it differs by rounding alone
+APART = 100.0  # times what differs by rounding, from which on values are others
 
 Pair = tuple[bytes, int]
 """An observation and an action."""
@@ -141,13 +144,47 @@ def chance(steps: Steps, left_out: tuple[int, ...] = ()) -> Chance:
     """How many pairs of observation and action came again, and how many of them led to different outcomes.
 
     An outcome is the reward, whether the episode terminates and, if not, the next observation. A time limit is none of
-    the outcome, but what is paid there is.
+    the outcome, but what is paid there is. Numbers that differ by rounding alone are equal.
     """
-    found: dict[Pair, list[tuple[float, bytes]]] = {}
-    for reward, (pair, following) in zip(steps.reward, _followed(steps, left_out), strict=True):
-        found.setdefault(pair, []).append((float(reward), following))
-    again = [each for each in found.values() if len(each) > 1]
-    return Chance(len(again), sum(len(set(each)) > 1 for each in again))
+    numbers = dict[Pair, int]()
+    pair = np.array([numbers.setdefault(each, len(numbers)) for each, _ in _followed(steps, left_out)])
+    order, visits, goes_on = np.argsort(pair), np.bincount(pair), ~np.asarray(steps.terminated)[:, None]
+    after = without(steps.next_observation, left_out).reshape(len(pair), -1)
+    follows = np.column_stack([steps.reward, goes_on, np.where(goes_on, after, 0)])[order].astype(np.float64)
+    highest, lowest = (of.reduceat(follows, np.cumsum(visits) - visits) for of in (np.maximum, np.minimum))
+    is_whole = (follows == np.floor(follows)).all(axis=0)
+    rounding = np.where(is_whole, 0.0, EXACT * np.abs(follows).max(axis=0))
+    differs = (highest - lowest > rounding).any(axis=1)
+    return Chance(int(np.sum(visits > 1)), int(np.sum(differs)))
+
+
+def roundings(numbers: Shaped[np.ndarray, "steps numbers"]) -> tuple[float, ...]:
+    """To multiples of what each number is rounded, so that values are equal that differ by rounding alone; 0: it stays.
+
+    Sums of the same numbers in another order differ in their last digits: 0.1 + 0.2 - 0.3 is not 0. A number is
+    rounded if some of its values are as near as that, and no two are farther from each other than that, but nearer than
+    `APART` times as far. The multiple is a power of ten, so that numbers of few digits are not between two.
+    """
+    return tuple(map(_rounding, numbers.astype(np.float64).T)) if numbers.dtype.kind == "f" else ()
+
+
+def rounded(numbers: Shaped[np.ndarray, "steps ..."], steps: tuple[float, ...]) -> Shaped[np.ndarray, "steps ..."]:
+    """The numbers, each at the multiple of its step that is nearest; where that is 0, as they are."""
+    if not any(steps):
+        return numbers
+    unit = np.array(steps)
+    return np.where(unit > 0, np.round(numbers / np.where(unit > 0, unit, 1.0)) * unit, numbers).astype(numbers.dtype)
+
+
+def _rounding(number: Float[np.ndarray, " steps"]) -> float:
+    values = np.unique(number)
+    apart, near = np.diff(values), EXACT * np.abs(values).max()
+    together = apart <= near
+    if not together.any() or (apart[~together] < APART * near).any():
+        return 0.0
+    step = 10.0 ** math.ceil(math.log10(2 * near))
+    is_kept = len(np.unique(np.round(values / step))) == 1 + np.sum(~together)
+    return step if is_kept else 0.0
 
 
 def _followed(steps: Steps, left_out: tuple[int, ...]) -> Iterator[tuple[Pair, bytes]]:

@@ -13,7 +13,7 @@ from uppertail.defaults.limits import BY_CHANCE, LEAST_CUT, STANDS_STILL
 from uppertail.defaults.pace import LONGEST, MOVED, STAYS, STOPPED, UNDONE
 from uppertail.defaults.past import CLEAR, LONGEST_STACK, NEARLY, SAME, SHUFFLES, TOLD, UNSEEN
 from uppertail.defaults.regression import FEW, MOST_JUDGED, PIECES, SIGNIFICANT
-from uppertail.defaults.repeats import LEAST_MORE, LEAST_PAID, MOST_INPUTS, REPEATED, SOON, SURE
+from uppertail.defaults.repeats import APART, EXACT, LEAST_MORE, LEAST_PAID, MOST_INPUTS, REPEATED, SOON, SURE
 from uppertail.environments import LEVELS, GymnasiumBuilder, PackageBuilder, VectorBuilder
 from uppertail.environments.gymnasium.observed import TRIED_EPISODES, TRIED_STEPS
 from uppertail.environments.spaces import IMAGE_SIDE, LARGE
@@ -122,10 +122,16 @@ def _encoding(facts: Facts, draft: Draft) -> Choice | None:
 
 
 def _origins(facts: Facts, draft: Draft) -> Choice | None:
-    if not isinstance(builder := draft.builder, GymnasiumBuilder) or not builder.inspected.observed.is_wide:
+    if not isinstance(builder := draft.builder, GymnasiumBuilder) or builder.compiles:
         return None
-    origins = builder.interface.reading.origins
-    return Choice(origins, "large numbers keep their digits" if origins else "32 bits hold what was seen", True)
+    large, far = builder.interface.reading.origins, ()
+    if draft.averages_numbers and facts.observed and not draft.is_ordered and facts.repeating() < REPEATED:
+        far = () if _are_names(facts, draft) else facts.far_from_0
+    if not far and not builder.inspected.observed.is_wide:
+        return None
+    reasons = ["large numbers keep their digits"] * bool(large) + ["0 is far from numbers"] * bool(far)
+    origins = tuple(sorted({**dict(far), **dict(large)}.items()))
+    return Choice(origins, ", and ".join(reasons) or "32 bits hold what was seen", True)
 
 
 def _constant_texts(facts: Facts, draft: Draft) -> Choice | None:
@@ -183,6 +189,14 @@ def _features(facts: Facts, draft: Draft) -> Choice | None:
         return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, ORDERED)
     note = FLAT.format(shown, is_are, IMAGE_SIDE) if images else None
     return Choice("auto", f"{seen}, {STAY_NUMBERS}", True, note)
+
+
+def _rounding(facts: Facts, draft: Draft) -> Choice | None:
+    if draft.vectors is None or draft.vectors.features != "hashed":
+        return None
+    if not any(facts.rounding):
+        return Choice(None, "no values of a number differ by rounding alone", True)
+    return Choice(facts.rounding, "values of a number that differ by rounding alone are one", True)
 
 
 def _are_names(facts: Facts, draft: Draft) -> bool:
@@ -354,7 +368,8 @@ RULES = (
         f"what tells most, if that is at least {TOLD:.0%} and {CLEAR:g} standard deviations more than by chance; else "
         "`null`, the last observation alone. Of shares that are as good, the first in this order: `first`, 2, 3, 4. Of "
         f"numbers that do not repeat: 2, where regression on the last observation leaves {UNSEEN:.0%} of a number's "
-        f"change or more, and the one before tells {NEARLY:.0%} of that, as where a speed is not shown",
+        f"change or more, with waves of the numbers beside squares and products, too, and the one before tells "
+        f"{NEARLY:.0%} of that, as where a speed is not shown",
         f"{TOLD:g}; {CLEAR:g} of {SHUFFLES} shuffles; as good: {SAME:g}; {LONGEST_STACK} observations; {UNSEEN:g}, "
         f"{NEARLY:g}",
         "corridors with a cue, seeds 0 and 1; a cart whose speed is hidden, and control without speeds: "
@@ -386,12 +401,16 @@ RULES = (
         "env.origins",
         _origins,
         "if numbers of a single environment of Gymnasium have more than 32 bits and are no image: how many values of "
-        "each large number stay apart in 32 bits, in steps of random episodes",
+        "each large number stay apart in 32 bits, in steps of random episodes. If numbers do not repeat and stay "
+        "numbers: the values that a random policy saw of each",
         "of each large number the value in the first observation, 0, or the median of its large values: what keeps "
-        "most values apart is subtracted, the first of those that keep as many. Later commands subtract the same",
+        "most values apart is subtracted, the first of those that keep as many. Of a number that is farther from 0 "
+        "than its values are from each other, the median, to one digit of the width between them. Later commands "
+        "subtract the same",
         f"large: {LARGE['f']:g}, integers {LARGE['i']:g}; {TRIED_STEPS} steps",
         "set once: [decision 50](decisions/0050-what-is-read-once-is-kept.md)",
-        "ids of products, a sentinel in the first observation, positions in meters on a map, times in seconds",
+        "ids of products, a sentinel in the first observation, positions in meters on a map, times in seconds; "
+        "[CartPole and MountainCar, shifted](invariance.md)",
     ),
     Rule(
         "env.constant_texts",
@@ -452,6 +471,16 @@ RULES = (
         "[decision 55](decisions/0055-near-ones-or-equal-ones.md); names: "
         "[decision 60](decisions/0060-names-beside-counts.md), [61](decisions/0061-names-where-layouts-differ.md)",
         "CartPole, MountainCar, Acrobot, RichChain, RichLock (0); a fixed first observation before new ones (0)",
+    ),
+    Rule(
+        "env.rounding",
+        _rounding,
+        "if each different vector is a state: the values of each number that a random policy saw",
+        f"a power of ten, of which a number is rounded to multiples, where values differ by up to {EXACT:.1g} of the "
+        f"largest, and no two by more, but by less than {APART:g} times as much; else 0. Rules above and below see "
+        "numbers that are rounded so, whatever is learned",
+        f"{EXACT:.1g}: 16 times what tells numbers of 32 bits apart; {APART:g}",
+        "set once: sums of steps of 0.1 in 64 and 32 bits",
     ),
     Rule(
         "env.ends_at_limit",

@@ -37,6 +37,8 @@ class VectorSettings:
         radius: two observations within this distance, as root mean square over their numbers as they are, show one
             state, and others are told apart, so that noise is averaged away; null: they stay numbers.
         hash_size: with hashed, slots of the hash table, one for each different observation; rounded up to a power of 2.
+        rounding: with hashed, to multiples of what each number is rounded, since sums in another order differ in their
+            last digits; 0: it stays as it is. null: where that is all in which numbers of a random policy differ.
         values: with one_hot, how many values a number can have, from 0 on; larger ones count as the largest.
         left_out: places, from 0, of numbers that count for nothing; null: none, or where near vectors are told from far
             ones those that told nothing of what came next in steps of a random policy.
@@ -52,13 +54,14 @@ class VectorSettings:
     feature_norm: float = 1.0
     radius: float | None = None
     hash_size: int = 4096
+    rounding: tuple[float, ...] | None = None
     values: int = 16
     left_out: tuple[int, ...] | None = None
     action_repeat: int | None = None
 
     def require_none(self, why: str) -> None:
         """Refuses what judges the numbers of a vector, where observations are none."""
-        for name in ("radius", "left_out"):
+        for name in ("radius", "left_out", "rounding"):
             if given := getattr(self, name):
                 value = list(given) if isinstance(given, tuple) else given
                 remedy = "leave it out (--env.encoding numbers: several integers stay numbers)"

@@ -98,12 +98,23 @@ class HashedNumbers(Hashed):
 
     Args:
         vector: which numbers count.
+        rounding: to multiples of what each is rounded, of all that are shown; 0, or none: it stays as it is.
     """
 
     vector: Vector
+    rounding: tuple[float, ...] = ()
+
+    @property
+    def scale(self) -> Float[np.ndarray, " kept"]:
+        """How many multiples make 1, of each number that counts; 0: it stays as it is."""
+        steps = np.array(self.rounding or [0.0] * self.vector.num_features)[self.vector.kept]
+        return np.divide(1.0, steps, out=np.zeros_like(steps), where=steps > 0).astype(np.float32)
 
     def hash(self, observation: Float[Array, " entries"]) -> Int[Array, ""]:
-        hashed = hash_of_numbers(observation.astype(jnp.float32)[self.vector.kept])
+        numbers, scale = observation.astype(jnp.float32)[self.vector.kept], self.scale
+        if scale.any():
+            numbers = jnp.where(scale > 0, jnp.round(numbers * scale), numbers)
+        hashed = hash_of_numbers(numbers)
         return jnp.maximum(hashed >> 1, 1).astype(jnp.int32)
 
 

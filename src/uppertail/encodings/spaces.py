@@ -66,7 +66,7 @@ class Numbers(ObservationSpace):
             return self._categories(asked.values, left_out)
         vector = self._vector(asked.scaling, left_out)
         if asked.features == "hashed":
-            return HashedNumbers(1 << (asked.hash_size - 1).bit_length(), vector)
+            return HashedNumbers(1 << (asked.hash_size - 1).bit_length(), vector, self._rounding(asked.rounding or ()))
         if asked.features == "random" or (asked.features == "auto" and self.continuous):
             return RandomFeatures(vector, asked.num_features, asked.length_scale, asked.feature_norm)
         return vector
@@ -80,6 +80,14 @@ class Numbers(ObservationSpace):
                 "which is for whole numbers from 0 on: use auto, or wrap the environment."
             )
         return Categories(Vector(self.low, self.high, left_out), values)
+
+    def _rounding(self, given: tuple[float, ...]) -> tuple[float, ...]:
+        """To multiples of what each number is rounded; InputError if they are more or fewer."""
+        if given and len(given) != len(self.low):
+            raise InputError(
+                f"rounding is {list(given)}: an observation has {len(self.low)} numbers, so give one for each, or null."
+            )
+        return given
 
     def _vector(self, scaling: Scaling, left_out: tuple[int, ...]) -> Vector:
         """The vector, with the bounds that this scaling uses."""

@@ -228,6 +228,8 @@ class VectorBuilder(EnvironmentBuilder, VectorSettings):
             raise InputError(f"values is {self.values}: use 2 or more, at most {MOST_VALUES}.")
         if not 2 <= self.hash_size <= MOST_PLACES:
             raise InputError(f"hash_size is {self.hash_size}: use 2 places or more, at most 2^30.")
+        if not all(0 <= each < math.inf for each in self.rounding or ()):
+            raise InputError(f"rounding is {list(self.rounding or ())}: use finite numbers from 0 on, or null.")
         if self.action_repeat is not None and not 1 <= self.action_repeat <= MOST_REPEATS:
             raise InputError(f"action_repeat is {self.action_repeat}: use 1 to {MOST_REPEATS:,}, or leave it out.")
 

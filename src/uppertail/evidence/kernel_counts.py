@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from uppertail.encodings import Encoding, RandomFeatures, Vector
 from uppertail.encodings.standardized import Standardized
@@ -21,6 +21,12 @@ from uppertail.types import PyTree, Transition
 
 BLOCK = 1024
 """Pairs that are computed with at once; there is room for a whole number of blocks."""
+
+HOPELESS, RATE = 0.01, 0.01
+"""The running mean of u of the least tried action, below which nothing new is met any more, and its rate."""
+
+FINER = 0.5
+"""What the reach is multiplied by where nothing new is met and nothing was found."""
 
 
 class KnownCounts(Evidence):
@@ -41,10 +47,29 @@ class KnownCounts(Evidence):
         return self
 
 
+class Search(NamedTuple):
+    """What a run has found so far, and how much of the start it still meets."""
+
+    paid: Float[Array, ""]  # what each step paid so far; NaN: no step was made
+    found: Bool[Array, ""]  # whether steps were paid differently, or ended episodes that they had paid for
+    left: Float[Array, ""]  # the running mean of u of the least tried action
+
+    def after(self, fresh: Transition, newest: Float[Array, ""]) -> "Search":
+        """The same after these transitions, that led to where the least tried actions have such a u in the mean."""
+        paid = jnp.where(jnp.isnan(self.paid), fresh.reward[0], self.paid)
+        found = jnp.any(fresh.reward != paid) | jnp.any(fresh.terminated & (paid != 0))
+        return Search(paid, self.found | found, self.left + RATE * (newest - self.left))
+
+    @property
+    def is_hopeless(self) -> Bool[Array, ""]:
+        return ~self.found & (self.left < HOPELESS)
+
+
 class KernelEvidence(Evidence):
     """u(s, a) = lambda / (lambda + N(s, a)), with N(s, a) the sum over stored pairs of a of exp(- (d_i / reach)^2).
 
-    The counts of where each stored transition leads are kept beside it, and every new pair is added to them.
+    The counts of where each stored transition leads are kept beside it, and every new pair is added to them. Where
+    nothing new is met any more, and nothing was found, what was seen stands for too much: the reach is halved.
     """
 
     encoding: Standardized = eqx.field(static=True)
@@ -58,6 +83,7 @@ class KernelEvidence(Evidence):
     added: Int[Array, ""]  # transitions that there ever were
     prior_count: Float[Array, ""]  # lambda
     reach: Float[Array, ""]
+    search: Search
     sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     def combining(self, sizes: tuple[int, ...]) -> Self:
@@ -85,9 +111,14 @@ class KernelEvidence(Evidence):
         new: Self = dataclasses.replace(
             self, encoder=encoder, places=places, next_places=next_places, taken=stored, added=self.added + count
         )
-        rescaled = jnp.any(encoder.scale != self.encoder.scale)
-        counts = jax.lax.cond(rescaled, KernelEvidence.all_counted, lambda new: new.counted_on(fresh, taken), new)
-        return dataclasses.replace(new, counts=written(counts, rows, new.counted(fresh.next_observation)))
+        is_finer, search = self.search.is_hopeless, self.search
+        new = dataclasses.replace(new, reach=jnp.where(is_finer, FINER * self.reach, self.reach))
+        counts_anew = is_finer | jnp.any(encoder.scale != self.encoder.scale)
+        counts = jax.lax.cond(counts_anew, KernelEvidence.all_counted, lambda new: new.counted_on(fresh, taken), new)
+        there = new.counted(fresh.next_observation)
+        newest = jnp.mean(jnp.max(self.prior_count / (self.prior_count + there), axis=1))
+        search = search._replace(left=jnp.where(is_finer, 1.0, search.left)).after(fresh, newest)
+        return dataclasses.replace(new, counts=written(counts, rows, there), search=search)
 
     def parts_of(self, action: Int[Array, " new"]) -> Float[Array, "new parts"]:
         """1 for each action that was taken, or for each of its parts."""
@@ -174,7 +205,8 @@ class KernelCounts(EvidenceBuilder):
 
     Args:
         prior_count: lambda, above 0: how many visits the wide start counts as.
-        reach: the distance at which a visit counts as 0.37.
+        reach: the distance at which a visit counts as 0.37. It is halved each time that nothing new is met any more,
+            but nothing was found: all steps were paid the same and, if that is not 0, none ended an episode.
 
     Examples:
         >>> ut.KernelCounts(reach=0.5).prior_count
@@ -213,4 +245,5 @@ class KernelCounts(EvidenceBuilder):
         numbers, nothing = jnp.zeros((rows, encoding.num_features)), jnp.zeros((rows, num_actions))
         arrays = encoding.init(key), numbers, numbers, nothing, nothing, zero
         settings = jnp.asarray(self.prior_count), jnp.asarray(self.reach)
-        return KernelEvidence(encoding, num_actions, capacity, *arrays, *settings)
+        search = Search(jnp.asarray(jnp.nan), jnp.zeros((), bool), jnp.ones(()))
+        return KernelEvidence(encoding, num_actions, capacity, *arrays, *settings, search)

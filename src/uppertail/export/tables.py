@@ -28,7 +28,10 @@ def _(encoding: Hashed, encoder: Any, program: Program) -> Any:
 @place_of.register
 def _(encoding: HashedNumbers, encoder: Any, program: Program) -> Any:
     kept, one = encoding.vector.kept, np.uint32(1)
-    bits, odd = program.add("bits", program.add("columns", program.seen, kept)), odd_numbers(kept.size)
+    numbers, scale = program.add("columns", program.seen, kept), encoding.scale
+    if scale.any():
+        numbers = program.add("where", scale > 0, np.rint(numbers * scale), numbers)
+    bits, odd = program.add("bits", numbers), odd_numbers(kept.size)
     return _first_of(encoding, encoder, program, np.maximum(mixed(mixed(bits ^ odd[0]) @ odd[1][:, None]) >> one, one))
 
 

@@ -288,7 +288,10 @@ class GymnasiumBuilder(PackageBuilder):
         if origins := self.interface.reading.origins:
             shown = ", ".join(f"{number:.17g} from number {place}" for place, number in origins[:SHOWN])
             more = ", ..." * (len(origins) > SHOWN)
-            lines.append(f"32 bits would lose digits, so these are subtracted from observations first: {shown}{more}.")
+            lines.append(
+                "Far from 0, 32 bits lose digits, and a network hardly sees what differs, so these are subtracted from "
+                f"observations first: {shown}{more}."
+            )
         named, count = len(self.inspected.action_names), self.interface.actions.size
         if self.action_names is None and named not in (0, count):
             lines.append(
