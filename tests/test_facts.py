@@ -656,6 +656,9 @@ def test_numbers_that_differ_by_little_stay_apart() -> None:
     columns = random.integers(1_000, size=2_000), 1 + random.integers(9, size=2_000) * 1e-4, random.normal(size=2_000)
     assert not any(roundings(np.column_stack(columns).astype(np.float32)))
     assert roundings(np.arange(4)[:, None]) == ()
+    facts = Facts(ut.Gym("CartPole-v1"))
+    facts.steps = in_a_room(np.float64, -0.5)
+    assert facts.rounding == (), "of steps that are known otherwise, such as those of integers"
 
 
 def test_outcomes_that_differ_by_rounding_are_no_chance() -> None:

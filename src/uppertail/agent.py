@@ -101,8 +101,8 @@ class Agent:
     def within_bounds(self, z: PyTree) -> PyTree:
         """The distribution, moved so that its mean lies within the bounds, and narrowed if its spread is beyond them.
 
-        A network bootstraps from its own errors too, which would else grow without end. With the policy's optimism no
-        bound is above the start's by more than the errors of a mean may be, as far as the bounds are apart.
+        A network bootstraps from its own errors too, which would else grow without end. What the policy hopes for lies
+        at most `MARGIN` times the width between the bounds above the mean.
         """
         if self.bounds is None:
             return z

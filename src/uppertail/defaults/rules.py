@@ -246,7 +246,9 @@ def _discount(facts: Facts, draft: Draft) -> Choice:
     steps, can_be_undone = lasting.value * draft.builder.repeats, lasting.note is not None
     if steps >= LONGEST or (steps == 1 and not can_be_undone):
         return Choice(DISCOUNT, "")
-    made = "each step is a decision, though several make a difference" if steps == 1 else f"{steps} make a difference"
+    made = (
+        "a step is a decision, though several make a difference" if steps == 1 else f"{steps} steps make a difference"
+    )
     reason = f"{made}, so what an action delays counts as {LONGEST} steps of {DISCOUNT} each"
     return Choice(round(DISCOUNT ** (LONGEST / steps), 4), reason, True)
 
@@ -479,8 +481,8 @@ RULES = (
         _rounding,
         "if each different vector is a state: the values of each number that a random policy saw",
         f"a power of ten, of which a number is rounded to multiples, where values differ by up to {EXACT:.1g} of the "
-        f"largest, and no two by more, but by less than {APART:g} times as much; else 0. Rules above and below see "
-        "numbers that are rounded so, whatever is learned",
+        f"size that {left_out.USUAL:.0%} of them have at most, and no two by more, but by less than {APART:g} times as "
+        "much; else 0. Rules above and below see numbers that are rounded so, whatever is learned",
         f"{EXACT:.1g}: 16 times what tells numbers of 32 bits apart; {APART:g}",
         "set once: sums of steps of 0.1 in 64 and 32 bits",
     ),
