@@ -16,6 +16,7 @@ from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 import uppertail as ut
 from uppertail.environments.gymnasium import builder as builder_module
 from uppertail.environments.gymnasium.vector import episode_seed
+from uppertail.environments.packages import EnvironmentFailedError
 from uppertail.errors import ContractError
 from uppertail.training import rollouts
 from uppertail.training.driver import Played
@@ -225,3 +226,19 @@ def test_a_wrapper_that_scales_by_what_a_copy_saw_is_told_of() -> None:
         said = f"{name} scales by what each copy of Cell saw itself, so an evaluation has other numbers"
         assert said in (builder.note or "")
     assert ut.FromGymnasium(Cell, id="Cell").note is None
+
+
+@pytest.mark.parametrize(
+    "error", [EOFError(), ConnectionResetError(104, "Connection reset by peer"), BrokenPipeError()]
+)
+def test_a_process_that_dies_as_it_begins_is_named(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a sentence about standard output, or nothing."""
+
+    def die(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("gymnasium.vector.AsyncVectorEnv.__init__", die)
+    builder = ut.Gym("CartPole-v1", vectorization="async")
+    words = "CartPole-v1, begun in processes of its own, .*: the process of one of its environments has ended"
+    with pytest.raises(EnvironmentFailedError, match=words):
+        builder.open(0, 2)

@@ -279,6 +279,7 @@ def test_where_nothing_is_carried_on_a_decision_moves_little() -> None:
     assert pace(random_steps(fine, observed=True)).steps > 1
     run = Run(builder, Method.of(), ut.Settings(seeds=1, steps=10))
     assert run.plan.entries["env.action_repeat"].value == 1
+    assert run.plan["discount"] == pytest.approx(0.98, abs=1e-3)
     assert any("If goals are wide, --env.action_repeat 4 learns sooner." in note for note in run.notes)
     long = ut.FromGymnasium(lambda: gymnasium.wrappers.TimeLimit(Plane(size=0.7), 150))  # one step is enough anyway
     assert not any("Each move can be undone" in note for note in Run(long, Method.of(), ut.Settings(steps=10)).notes)
@@ -655,6 +656,9 @@ def test_numbers_that_differ_by_little_stay_apart() -> None:
     columns = random.integers(1_000, size=2_000), 1 + random.integers(9, size=2_000) * 1e-4, random.normal(size=2_000)
     assert not any(roundings(np.column_stack(columns).astype(np.float32)))
     assert roundings(np.arange(4)[:, None]) == ()
+    facts = Facts(ut.Gym("CartPole-v1"))
+    facts.steps = in_a_room(np.float64, -0.5)
+    assert facts.rounding == (), "of steps that are known otherwise, such as those of integers"
 
 
 def test_outcomes_that_differ_by_rounding_are_no_chance() -> None:

@@ -160,6 +160,20 @@ def test_no_mean_is_bootstrapped_from_beyond_its_bounds_and_the_spread_stays() -
     assert float(value.within_bounds(value.family.from_outputs(jnp.array([30.0]))).mean) == 11.0
 
 
+@pytest.mark.parametrize("family", [ut.Gaussian(scale=1.0), ut.Quantile(quantiles=8, scale=1.0)])
+def test_no_spread_hopes_for_more_than_three_widths_above_its_mean(family: Any) -> None:
+    """A spread that feeds on itself grew to 150 widths; beyond three of the 12 between the bounds it is narrowed."""
+    agent = Agent(family, UCB(), OneHot(5), 0.9, bounds=(-1.0, 11.0))
+    wide, usual = (
+        family.backup(family.from_outputs(jnp.zeros(family.num_outputs)), jnp.array(2.0), jnp.array(factor))
+        for factor in (500.0, 2.0)
+    )
+    narrowed = agent.within_bounds(wide)
+    assert float(family.mean(narrowed)) == pytest.approx(2.0, abs=1e-3)
+    assert float(family.std(narrowed)) == pytest.approx(3 * 12 / float(UCB().optimism), rel=1e-4)
+    assert all(jax.tree.leaves(jax.tree.map(jnp.array_equal, agent.within_bounds(usual), usual)))
+
+
 def test_the_bounds_reach_beyond_the_returns_as_the_start_does() -> None:
     """Two standard deviations of a uniform distribution; the bound of the start of Gaussian beside kernel counts."""
     low, high = ReturnRange(-2.0, 4.0).bounds

@@ -17,6 +17,7 @@ from uppertail.policies import Decision, ExplorationPolicy
 from uppertail.schema import TRACED
 from uppertail.types import POLICY_CHOICE, PyTree, Transition
 
+MARGIN = 3.0  # times the width between the bounds: how far above a mean what is hoped for may be
 TINY = 1e-12
 """The least number that is divided by: the c of a policy, or the square of a start."""
 
@@ -98,14 +99,21 @@ class Agent:
         return self.family.backup(z, self.family.mean(z), jnp.zeros(()))
 
     def within_bounds(self, z: PyTree) -> PyTree:
-        """The distribution, moved so that its mean lies within the bounds.
+        """The distribution, moved so that its mean lies within the bounds, and narrowed if its spread is beyond them.
 
-        A network bootstraps from its own errors too, which would else grow without end.
+        A network bootstraps from its own errors too, which would else grow without end. What the policy hopes for lies
+        at most `MARGIN` times the width between the bounds above the mean.
         """
         if self.bounds is None:
             return z
-        mean = self.family.mean(z)
-        return self.family.backup(z, jnp.clip(mean, *self.bounds) - mean, jnp.ones(()))
+        (low, high), mean = self.bounds, self.family.mean(z)
+        within = self.family.backup(z, jnp.clip(mean, low, high) - mean, jnp.ones(()))
+        if not self.family.has_spread:
+            return within
+        mean, hoped = self.family.mean(within), self.policy.optimism * self.family.std(within)
+        most = MARGIN * (high - low)
+        share = jnp.where(hoped > most, most / jnp.maximum(hoped, TINY), 1.0)
+        return self.family.backup(within, mean * (1.0 - share), share)
 
     def with_greedy_mean(self, z: PyTree, z_next: PyTree, mask: ActionMask = None) -> PyTree:
         """The mean of the greedy next action, and what is left between it and the policy's upper bound as spread.

@@ -65,6 +65,7 @@ class Facts:
         self.builder, self.observed = builder, observed
         self.known, self._table, self._say = known, table, say
         self._changed: Facts | None = None
+        self._rounding: tuple[float, ...] = ()  # where steps are known otherwise, they hold integers
 
     def of(self, builder: EnvironmentBuilder) -> "Facts":
         """The facts of the same environment with other settings; measured again if its steps show or last more.
@@ -85,14 +86,15 @@ class Facts:
         """Steps of a random policy, in which numbers that differ by rounding alone are equal."""
         steps = random_steps(self.builder, self.observed, self._say)
         here, after = np.asarray(steps.observation), np.asarray(steps.next_observation)
-        vars(self)["rounding"] = rounding = roundings(here) if here.ndim == 2 else ()
-        return steps._replace(observation=rounded(here, rounding), next_observation=rounded(after, rounding))
+        self._rounding = roundings(here) if here.ndim == 2 else ()
+        here, after = (rounded(each, self._rounding) for each in (here, after))
+        return steps._replace(observation=here, next_observation=after)
 
-    @functools.cached_property
+    @property
     def rounding(self) -> tuple[float, ...]:
         """To multiples of what each number is rounded, where values differ by rounding alone; 0: it stays."""
         _ = self.steps
-        return vars(self)["rounding"]
+        return self._rounding
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -45,7 +45,8 @@ beyond the measured returns, 0 included. `Twin` beside kernel counts takes no mo
 what is seen later, whenever a return is beyond the range. In a table it grows when a return or a learned mean
 is beyond it ([decision 50](decisions/0050-what-is-read-once-is-kept.md)). If the random policy saw no reward, the
 range is a guess, and the first reward sets the scale. If actions last several steps, it is measured again with
-such actions.
+such actions. Where the range follows what is seen, what is hoped for lies at most three times the width between the
+bounds of the start above a mean (`MARGIN` in `src/uppertail/agent.py`, set once: 1 moved a run of Acrobot, 3 none).
 """
 
 LEARNERS = """

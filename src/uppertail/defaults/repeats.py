@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from uppertail.defaults.left_out import USUAL
 from uppertail.defaults.regression import MOST_JUDGED, without
 from uppertail.environments import Steps, discounted_returns
 
@@ -178,7 +179,7 @@ def rounded(numbers: Shaped[np.ndarray, "steps ..."], steps: tuple[float, ...]) 
 
 def _rounding(number: Float[np.ndarray, " steps"]) -> float:
     values = np.unique(number)
-    apart, near = np.diff(values), EXACT * np.abs(values).max()
+    apart, near = np.diff(values), EXACT * np.quantile(np.abs(number), USUAL)
     together = apart <= near
     if not together.any() or (apart[~together] < APART * near).any():
         return 0.0

@@ -242,10 +242,14 @@ def _discount(facts: Facts, draft: Draft) -> Choice:
         return Choice(
             NAMES_DISCOUNT, "a network learns from names: views differ in each layout, so the near counts most"
         )
-    steps = _lasting(facts, draft).value * draft.builder.repeats if draft.averages_numbers else 1
-    if not 1 < steps < LONGEST:
+    lasting = _lasting(facts, draft) if draft.averages_numbers else Choice(1, "")
+    steps, can_be_undone = lasting.value * draft.builder.repeats, lasting.note is not None
+    if steps >= LONGEST or (steps == 1 and not can_be_undone):
         return Choice(DISCOUNT, "")
-    reason = f"{steps} steps make a difference, so what they delay counts as {LONGEST} steps of {DISCOUNT} each"
+    made = (
+        "a step is a decision, though several make a difference" if steps == 1 else f"{steps} steps make a difference"
+    )
+    reason = f"{made}, so what an action delays counts as {LONGEST} steps of {DISCOUNT} each"
     return Choice(round(DISCOUNT ** (LONGEST / steps), 4), reason, True)
 
 
@@ -477,8 +481,8 @@ RULES = (
         _rounding,
         "if each different vector is a state: the values of each number that a random policy saw",
         f"a power of ten, of which a number is rounded to multiples, where values differ by up to {EXACT:.1g} of the "
-        f"largest, and no two by more, but by less than {APART:g} times as much; else 0. Rules above and below see "
-        "numbers that are rounded so, whatever is learned",
+        f"size that {left_out.USUAL:.0%} of them have at most, and no two by more, but by less than {APART:g} times as "
+        "much; else 0. Rules above and below see numbers that are rounded so, whatever is learned",
         f"{EXACT:.1g}: 16 times what tells numbers of 32 bits apart; {APART:g}",
         "set once: sums of steps of 0.1 in 64 and 32 bits",
     ),
@@ -542,13 +546,14 @@ RULES = (
         "`env.action_repeat`",
         f"{NAMES_DISCOUNT:g} where it does. Of numbers, "
         f"where an action should last {LONGEST} steps, or a single one: {DISCOUNT:g} a step, as for all else. Where 2 "
-        f"or 3: {DISCOUNT ** (LONGEST / 2):.3g} and {DISCOUNT ** (LONGEST / 3):.4f}, so that an action costs as "
-        "much delay as one of the longest. A network does not tell apart what differs less",
+        f"or 3: {DISCOUNT ** (LONGEST / 2):.3g} and {DISCOUNT ** (LONGEST / 3):.4f}, and where a step is a decision, "
+        f"although several make a difference, {DISCOUNT**LONGEST:.2g}: so an action costs as much delay as one of the "
+        "longest. A network does not tell apart what differs less",
         f"{NAMES_DISCOUNT:g}; {DISCOUNT:g}; {LONGEST}",
         "names: [decision 60](decisions/0060-names-beside-counts.md); numbers: "
         "`LunarLander-v3`, seed 102, with a look at CartPole and Acrobot: "
         "[decision 46](decisions/0046-what-delay-costs.md)",
-        "the thermostat of [sparse rewards](sparse.md)",
+        "the thermostat of [sparse rewards](sparse.md); an arm, a paddle and a room with a wall (decision 46, *later*)",
     ),
     Rule(
         "env.action_repeat",

@@ -172,8 +172,9 @@ class Player:
             return None
         if mask is None and (mask := self._shown(observation)) is None:
             raise InputError(
-                "This environment says which actions are allowed: give action_mask, too, as its reset and step "
-                'gave it (info["action_mask"], or a part of the observation).'
+                f"This environment says which actions are allowed: give action_mask, too, a 0 or 1 for each of the "
+                f"{self.interface.actions.size} actions, as its reset and step gave it "
+                '(info["action_mask"], a part of the observation, or its action_masks()).'
             )
         shape = (*([] if batch is None else [batch]), self.interface.actions.size)
         if np.shape(mask) != shape or not np.isin(given := np.asarray(mask), (0, 1)).all():

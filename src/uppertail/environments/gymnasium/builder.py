@@ -32,7 +32,7 @@ from uppertail.environments.gymnasium.observed import (
     observed_by_space,
     random_walk,
 )
-from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed
+from uppertail.environments.gymnasium.vector import HostEnvironments, episode_seed, of_processes
 from uppertail.environments.gymnasium.wrapping import Made, actions_of, make_wrapped, plain
 from uppertail.environments.interface import Interface
 from uppertail.environments.packages import PackageBuilder, call, described
@@ -460,7 +460,12 @@ class GymnasiumBuilder(PackageBuilder):
         """Environments in processes of their own, in place of the one that was made."""
         close_quietly(env)
         apart = functools.partial(adapt_apart, os.getpid(), self.maker(), *self._adapted)
-        vector = AsyncVectorEnv([apart] * num_envs, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
+
+        def begun() -> AsyncVectorEnv:
+            with of_processes():
+                return AsyncVectorEnv([apart] * num_envs, context="spawn", autoreset_mode=AutoresetMode.DISABLED)
+
+        vector = call(begun, lambda: f"{self.label}, begun in processes of its own,")
         return self._host(vector, seed, time_limit)
 
     @property

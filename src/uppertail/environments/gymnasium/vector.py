@@ -1,7 +1,8 @@
 """A Gymnasium vector environment, in any of its autoreset modes."""
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,17 @@ class HostStep(NamedTuple):
     steps: Int[np.ndarray, " envs"]  # for which the action was taken
     next_action_mask: Masks = None  # at `next_observation`
     action_mask: Masks = None  # at `observation`
+
+
+@contextlib.contextmanager
+def of_processes(apart: bool = True) -> Iterator[None]:
+    """Says what a broken pipe means where environments are in processes of their own."""
+    try:
+        yield
+    except (EOFError, ConnectionError) as error:
+        if not apart:
+            raise
+        raise RuntimeError("the process of one of its environments has ended") from error
 
 
 def step_host(host: "HostEnvironments", actions: Int[np.ndarray, " envs"], where: Callable[[], str]) -> HostStep:
@@ -204,12 +216,8 @@ class HostEnvironments:
     def _stepped(self, actions: Int[np.ndarray, " envs"]) -> Any:
         """One step by actions as the environments count them, of the type that Gymnasium's own samples have."""
         numbers, listed = actions.astype(np.int64), self.interface.actions
-        try:  # adapted ones have their list themselves
+        with of_processes(isinstance(self.env, AsyncVectorEnv)):  # adapted ones have their list themselves
             stepped = self.env.step(numbers + listed.first if self.adapted else listed.taken(numbers))
-        except (EOFError, ConnectionError) as error:
-            if not isinstance(self.env, AsyncVectorEnv):
-                raise
-            raise RuntimeError("the process of one of its environments has ended") from error
         for name, ends in zip(("terminated", "truncated"), stepped[2:4], strict=True):
             if np.shape(ends) != (self.num_envs,):
                 one = f"give one truth value for each of the {self.num_envs} environments"
@@ -222,7 +230,8 @@ class HostEnvironments:
         return stepped
 
     def _reset(self, **asked: Any) -> tuple[Any, dict[str, Any]]:
-        pair: Any = self.env.reset(seed=self._seeds(), **asked)
+        with of_processes(isinstance(self.env, AsyncVectorEnv)):
+            pair: Any = self.env.reset(seed=self._seeds(), **asked)
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], dict):
             raise ContractError(NO_PAIR)
         return pair[0], pair[1]
