@@ -13,7 +13,9 @@ import safetensors.numpy
 
 import reported
 from experiments.robustness import mutations
+from uppertail import records
 from uppertail.cli import main
+from uppertail.cli.train import parse_request
 from uppertail.errors import InputError
 from uppertail.records import RunFolder, digest, find_runs, run_folder, write_arrays, write_config, write_summary
 from uppertail.training import checkpoint
@@ -204,3 +206,15 @@ def test_a_run_that_diverged_is_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["actions"][0]["mean"] is None
     assert main(["inspect", out]) == 0
     assert main(["report", out, "--quiet"]) == 0
+
+
+def test_a_run_of_a_version_with_fewer_settings_is_read_unless_a_new_one_is_given() -> None:
+    """Each new setting of an environment made all earlier runs in it those of another one."""
+    plain, given = (
+        parse_request(["--env", "CartPole-v1", "--seeds", "1", *more]) for more in ([], ["--env.stack", "2"])
+    )
+    before = {name: each for name, each in records.describe(plain.built.env).items() if name != "stack"}
+    asked = {"environment": before, "settings": {"seeds": 1}}
+    plain.require_same(asked)
+    with pytest.raises(InputError, match="asks for Gym, but the run was in Gym, with other settings"):
+        given.require_same(asked)

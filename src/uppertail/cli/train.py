@@ -109,7 +109,9 @@ class Request:
             asked: the parts and settings of that run.
         """
         env, before = self.built.env, asked["environment"]
-        if before["name"] != type(env).__name__ or records.describe(env).keys() - before.keys():
+        usual = {field.name: field.default for field in dataclasses.fields(env)}
+        added = [name for name in records.describe(env).keys() - before.keys() if getattr(env, name) != usual[name]]
+        if before["name"] != type(env).__name__ or added:  # a later version has more settings, which are open here
             raise InputError(
                 f"{records.CONFIG} asks for {type(env).__name__}, but the run was in {before['name']}, with other "
                 "settings: correct the file, or train again."
