@@ -415,6 +415,13 @@ def test_masks_are_read_in_the_forms_of_other_libraries(env: Any) -> None:
         two = result.act([first, first | {"action_mask": np.array([0, 1, 0])}])
         assert np.asarray(two).tolist() == [5 + RIGHT, 5 + LEFT]
         assert result.act(first, action_mask=[0, 1, 0]) == 5 + LEFT, "what is given goes before"
+    if env is OfPairs:
+        masks = [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0]]
+        two = result.act([0, 3], action_mask=masks)
+        assert np.asarray(two).tolist() == [[5 + RIGHT, 0], [5 + LEFT, 0]], "of values"
+        assert np.asarray(result.act(3, action_mask=[0, 0, 1, 0, 0, 0])).tolist() == [5 + LEFT, 0], "of combinations"
+    if env is PairsInObservation:
+        assert np.asarray(result.act(env().reset()[0])).tolist() == [5 + RIGHT, 0]
     with pytest.raises(InputError, match="AssertionError"):
         ut.train(ut.FromGymnasium(env, action_masks=False), settings=SMALL)
 

@@ -176,8 +176,12 @@ class Player:
                 f"{self.interface.actions.size} actions, as its reset and step gave it "
                 '(info["action_mask"], a part of the observation, or its action_masks()).'
             )
-        shape = (*([] if batch is None else [batch]), self.interface.actions.size)
-        if np.shape(mask) != shape or not np.isin(given := np.asarray(mask), (0, 1)).all():
+        actions, given = self.interface.actions, np.asarray(mask)
+        shape = (*([] if batch is None else [batch]), actions.size)
+        are_allowed = np.isin(given, (0, 1)).all()
+        if are_allowed and given.shape != shape:
+            given = actions.allowed(given.astype(bool))
+        if not are_allowed or given.shape != shape:
             raise InputError(f"action_mask is {short_text(mask)}: give an array of 0 and 1 of the shape {shape}.")
         if not given.any(axis=-1).all():
             raise InputError("action_mask allows no action: an episode is over there, and needs none.")
@@ -186,7 +190,9 @@ class Player:
     def _shown(self, observation: Any) -> Any:
         """The masks of all actions that are parts of observations; None where one has none."""
         masks = [
-            np.ravel(each[KEY]) if isinstance(each, dict) and KEY in each else np.zeros(0)
+            self.interface.actions.allowed(np.ravel(each[KEY]).astype(bool))
+            if isinstance(each, dict) and KEY in each
+            else np.zeros(0)
             for each in (observation if isinstance(observation, list) else [observation])
         ]
         if any(mask.size != self.interface.actions.size for mask in masks):

@@ -126,7 +126,8 @@ class TrainingResult:
                 keeps it as long as the key stays the same.
             seed: whose network acts.
             action_mask: 1 for each action that is allowed and 0 for each other one, [actions], of a batch [batch,
-                actions], as the environment's `info["action_mask"]` has it; needed if the environment gives one.
+                actions], as the environment's `info["action_mask"]` has it; needed if the environment gives one. Of
+                several integers, it may be 1 or 0 for each value of each of them, unless there are as many actions.
 
         Returns:
             A whole number; an array of the space's shape if actions are a Box or several integers. Of a batch, an array

@@ -1,6 +1,5 @@
 """Environments that say which actions are allowed in another way than by their infos, or whose masks are not asked."""
 
-import functools
 import inspect
 from typing import Any
 
@@ -8,7 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from uppertail.environments.actions import values_of
+from uppertail.environments.actions import Actions
 from uppertail.environments.gymnasium.action_masks import KEY, mask_of
 from uppertail.environments.gymnasium.adapter import Checked, Listed
 from uppertail.environments.spaces import is_a
@@ -40,10 +39,8 @@ class Masked(Checked):
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         listed: Any = env.action_space
-        own = _own_actions(env)
-        self.count, self.no_action = int(listed.n), np.zeros(int(listed.n), bool)
-        self.by_method = _has_method(env)
-        self.sizes = [*map(len, values_of(own))] if is_a(own, "MultiDiscrete", "MultiBinary") else []
+        self.actions = env.listed if isinstance(env, Listed) else Actions(int(listed.n))
+        self.no_action, self.by_method = np.zeros(self.actions.size, bool), _has_method(env)
 
     @staticmethod
     def fits(env: gymnasium.Env[Any, Any]) -> bool:
@@ -82,17 +79,15 @@ class Masked(Checked):
 
     def _of_actions(self, given: Any, what: str) -> Any:
         """A mask with a value for each action of the list."""
-        length, values = np.size(given), sum(self.sizes)
-        if length not in (values, self.count):
-            wanted = f"{values} or {self.count}" if values else self.count
+        length, values, count = np.size(given), sum(self.actions.values), self.actions.size
+        if length not in (values, count):
+            wanted = f"{values} or {count}" if values else count
             raise ContractError(
                 f"{what} {length} values, not {wanted}: give one for each action, or for each value of each integer of "
                 "an action (--env.action_masks false: masks are ignored)"
             )
         mask = mask_of({KEY: np.ravel(given)}, length)
-        if mask is None or length != values:
-            return mask
-        return functools.reduce(np.logical_and.outer, np.split(mask, np.cumsum(self.sizes)[:-1])).ravel()
+        return None if mask is None else self.actions.allowed(mask)
 
 
 def _own_actions(env: gymnasium.Env[Any, Any]) -> Any:
