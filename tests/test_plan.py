@@ -36,6 +36,24 @@ class Bare(gymnasium.Env[Any, Any]):
         return self.time, 1.0, self.time == 30, False, {}
 
 
+class Coarse(Bare):
+    """A place, whose steps are shorter than it is shown to."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-10.0, 10.0, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, **options: Any) -> Any:
+        self.place = 0.0
+        return self.shown, super().reset()[1]
+
+    def step(self, action: Any) -> Any:
+        self.place += 0.6 * action - 0.3
+        return self.shown, *super().step(action)[1:]
+
+    @property
+    def shown(self) -> Any:
+        return np.array([np.round(self.place)], np.float32)
+
+
 class Switches(Bare):
     """Seven switches and a number that never repeats."""
 
@@ -109,6 +127,10 @@ def test_what_was_chosen_is_said_in_a_line() -> None:
     assert taxi.startswith("6 actions, only those that an action mask allows; 500 states; "), taxi
     measured = words(ut.FromGymnasium(Bare))
     assert measured.endswith("success is not defined: --env.success N counts it."), "measured ranges reach too far"
+    coarse = words(ut.FromGymnasium(Coarse))
+    assert "; observations repeat, so each is a state; " in coarse, coarse
+    assert "chance, or what one observation does not show (--env.stack 2 shows two), or numbers rounded" in coarse
+    assert "rounded too far" not in words(ut.FromGymnasium(Coarse, features="hashed")), "as it is given"
     hashed = words(ut.RichSea(4, bits=3))
     assert hashed.startswith("2 actions; observations repeat, so each is a state; least squares learns; returns ")
 

@@ -253,7 +253,9 @@ def _of_observations(plan: Plan, space: ObservationSpace) -> Iterator[str]:
         is_alone = plan.get("env.stack") in (None, 1)
         shown = "one observation does not show (--env.stack 2 shows two)" if is_alone else "these do not show"
         hidden = f", or what {shown}" if "env.stack" in plan else ""
-        yield f"the same action led from equal observations to different outcomes: chance{hidden}"
+        is_rounded = isinstance(space, Numbers) and plan.is_measured("env.features")
+        coarse = ", or numbers rounded too far (--env.features random learns from near ones)" if is_rounded else ""
+        yield f"the same action led from equal observations to different outcomes: chance{hidden}{coarse}"
 
 
 def _learns(learner: str) -> str:

@@ -348,15 +348,22 @@ class Run:
         records, metrics = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *done)
         return state, records, metrics
 
-    def is_evaluated(self, steps_before: int) -> bool:
-        """Whether an evaluation is due after a chunk, before which each seed had made so many steps."""
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether an evaluation is due after a chunk, whole or cut short by a limit."""
         every, ledger = self.settings.evaluate_every, self.ledger
+        begun = (ledger.iteration - 1) // self.driver.iterations * self.driver.iterations
+        steps_before = begun * ledger.repeats * self.settings.steps_per_rollout
         return every is not None and ledger.step // every > steps_before // every and ledger.diverged is None
 
     def evaluated(self, state: State) -> tuple[State, Float[np.ndarray, " seeds"]]:
-        """The state with the best networks after greedy episodes, and the mean return of these for each seed."""
+        """The state with the best networks after greedy episodes, and the mean return of these for each seed.
+
+        Where a chunk was cut short the state is left as it is: a run that goes on from there is evaluated at its end.
+        """
         returns = self.greedy_returns(self.networks(state))
-        return self.driver.compared(state, returns), returns
+        is_whole = self.ledger.iteration % self.driver.iterations == 0
+        return self.driver.compared(state, returns) if is_whole else state, returns
 
     def greedy_returns(self, networks: Network) -> Float[np.ndarray, " seeds"]:
         """The mean return of greedy episodes of each seed; InputError if an environment fails, or as of `play`."""

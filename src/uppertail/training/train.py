@@ -226,7 +226,7 @@ def _train(run: Run, state: State, on_chunk: OnChunk, saver: Saver | None, asked
         state, records, metrics = run.advance(state)
         ledger.failed = driver.failure
         progress = ledger.extend(records, metrics, run.start_returns(state))
-        if run.is_evaluated(steps_before):
+        if run.is_evaluated:
             try:
                 state, returns = run.evaluated(state)
                 progress = dataclasses.replace(progress, greedy_return=float(returns.mean()))
