@@ -48,26 +48,30 @@ class Actions(NamedTuple):
         return {"actions": tuple(", ".join(f"{each:g}" for each in np.ravel(action)) for action in self.own)}
 
     @property
-    def values(self) -> tuple[int, ...]:
-        """How many values each integer of an action has; none: an action is not several integers."""
-        if self.own is None or self.own.dtype.kind == "f":
-            return ()
-        return tuple(len(np.unique(integer)) for integer in self.own.reshape(self.size, -1).T)
+    def of_values(self) -> np.ndarray | None:
+        """[size, integers], where a mask of each value of each integer has the values of each action.
 
-    def allowed(self, mask: np.ndarray) -> np.ndarray:
-        """[..., size], which actions are allowed, of a mask [..., sum of values] of each value of each integer.
-
-        An action is allowed if its values are. What is no such mask is left as it is.
+        None: an action is not several integers.
         """
-        values = self.values
-        if not values or mask.shape[-1:] != (sum(values),):
-            return mask
-        first, of_action = np.cumsum((0, *values[:-1])), np.unravel_index(np.arange(self.size), values)
-        return np.all(mask[..., np.stack(of_action, axis=-1) + first], axis=-1)
+        if self.own is None or self.own.dtype.kind == "f":
+            return None
+        values = [len(np.unique(integer)) for integer in self.own.reshape(self.size, -1).T]
+        of_action = np.unravel_index(np.arange(self.size), values)
+        return np.stack(of_action, axis=-1) + np.cumsum([0, *values[:-1]])
 
     def taken(self, number: Any, xp: Any = np) -> Any:
         """What the environment takes for one number or an array of them, in a copy; `xp`: as for `read_space`."""
         return number + self.first if self.own is None else xp.array(xp.asarray(self.own)[number])
+
+
+def by_action(mask: np.ndarray, of_values: np.ndarray | None) -> np.ndarray:
+    """[..., actions], which are allowed, of a mask [..., values] of each value of each integer of an action.
+
+    An action is allowed if its values are. What is no such mask is left as it is.
+    """
+    if of_values is None or mask.shape[-1:] != (of_values.max() + 1,):
+        return mask
+    return np.all(mask[..., of_values], axis=-1)
 
 
 def list_actions(space: Any, levels: int | None = None) -> Actions:

@@ -15,6 +15,7 @@ from uppertail.compiling import jitted
 from uppertail.distributions import spread
 from uppertail.encodings import States, require_state
 from uppertail.environments import Interface
+from uppertail.environments.actions import by_action
 from uppertail.environments.gymnasium.action_masks import KEY
 from uppertail.errors import InputError, message_of, short_text
 from uppertail.masks import ActionMask, masked
@@ -180,7 +181,7 @@ class Player:
         shape = (*([] if batch is None else [batch]), actions.size)
         are_allowed = np.isin(given, (0, 1)).all()
         if are_allowed and given.shape != shape:
-            given = actions.allowed(given.astype(bool))
+            given = by_action(given.astype(bool), actions.of_values)
         if not are_allowed or given.shape != shape:
             raise InputError(f"action_mask is {short_text(mask)}: give an array of 0 and 1 of the shape {shape}.")
         if not given.any(axis=-1).all():
@@ -190,7 +191,7 @@ class Player:
     def _shown(self, observation: Any) -> Any:
         """The masks of all actions that are parts of observations; None where one has none."""
         masks = [
-            self.interface.actions.allowed(np.ravel(each[KEY]).astype(bool))
+            by_action(np.ravel(each[KEY]).astype(bool), self.interface.actions.of_values)
             if isinstance(each, dict) and KEY in each
             else np.zeros(0)
             for each in (observation if isinstance(observation, list) else [observation])

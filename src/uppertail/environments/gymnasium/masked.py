@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from uppertail.environments.actions import Actions
+from uppertail.environments.actions import by_action
 from uppertail.environments.gymnasium.action_masks import KEY, mask_of
 from uppertail.environments.gymnasium.adapter import Checked, Listed
 from uppertail.environments.spaces import is_a
@@ -39,8 +39,10 @@ class Masked(Checked):
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         listed: Any = env.action_space
-        self.actions = env.listed if isinstance(env, Listed) else Actions(int(listed.n))
-        self.no_action, self.by_method = np.zeros(self.actions.size, bool), _has_method(env)
+        self.count, self.by_method = int(listed.n), _has_method(env)
+        self.no_action, self.of_values = np.zeros(self.count, bool), None
+        if isinstance(env, Listed):
+            self.of_values = env.listed.of_values
 
     @staticmethod
     def fits(env: gymnasium.Env[Any, Any]) -> bool:
@@ -79,15 +81,15 @@ class Masked(Checked):
 
     def _of_actions(self, given: Any, what: str) -> Any:
         """A mask with a value for each action of the list."""
-        length, values, count = np.size(given), sum(self.actions.values), self.actions.size
-        if length not in (values, count):
-            wanted = f"{values} or {count}" if values else count
+        length, values = np.size(given), 0 if self.of_values is None else int(self.of_values.max()) + 1
+        if length not in (values, self.count):
+            wanted = f"{values} or {self.count}" if values else self.count
             raise ContractError(
                 f"{what} {length} values, not {wanted}: give one for each action, or for each value of each integer of "
                 "an action (--env.action_masks false: masks are ignored)"
             )
         mask = mask_of({KEY: np.ravel(given)}, length)
-        return None if mask is None else self.actions.allowed(mask)
+        return None if mask is None else by_action(mask, self.of_values)
 
 
 def _own_actions(env: gymnasium.Env[Any, Any]) -> Any:
