@@ -651,7 +651,12 @@ def learned() -> Any:
 @pytest.mark.parametrize(
     ("observation", "mask", "words"),
     [
-        (0, None, r"give action_mask, too, a 0 or 1 for each of the"),
+        (
+            0,
+            None,
+            r"give action_mask, too, a 0 or 1 for each of the 3 actions, as its reset and step gave it "
+            r'\(info\["action_mask"\], a part of the observation, or its action_masks\(\)\)',
+        ),
         (0, [1, 0], r"give an array of 0 and 1 of the shape \(3,\)"),
         (0, [1, 0, 2], r"give an array of 0 and 1 of the shape \(3,\)"),
         ([0, 1], [1, 0, 0], r"of the shape \(2, 3\)"),
